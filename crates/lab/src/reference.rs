@@ -90,12 +90,12 @@ pub(crate) fn rows(experiment: &Experiment, ran: &[Ran<'_>], tells_phases: bool)
     let mut rows = Vec::new();
     for sheet in &experiment.references {
         for ran in ran.iter().filter(beside) {
-            for (phase, summary) in ran.point.resolved.phases.iter().zip(&ran.phases) {
+            for (phase, place) in ran.point.resolved.phases.iter().zip(0..ran.phases.len()) {
                 let mut one_stream = phase.clone();
                 // Streams of several queues would look like jumps to whoever sees one request after another.
                 one_stream.parameters.streams = Some(1);
                 let statistics = drawn(&one_stream);
-                let mut row = head(experiment, ran, summary, tells_phases);
+                let mut row = head(experiment, ran, place, tells_phases);
                 row["series"] = format!("{} (sheet)", sheet.summary).into();
                 let scope = sheet.iops(&statistics).map_or_else(
                     || json!({}),

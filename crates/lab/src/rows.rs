@@ -44,7 +44,7 @@ pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns,
     for ran in ran {
         let config = configuration(ran.point);
         for (phase, summary) in ran.phases.iter().enumerate() {
-            let head = head(experiment, ran, summary, tells_phases);
+            let head = head(experiment, ran, phase, tells_phases);
             let samples = match experiment.rows {
                 RowsOf::Runs => &[][..],
                 RowsOf::Samples => summary["samples"].as_array().map_or(&[][..], Vec::as_slice),
@@ -83,12 +83,18 @@ pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns,
 }
 
 /// What a row begins with: whose it is, of what phase where rows tell that, and what was varied.
-pub(crate) fn head(experiment: &Experiment, ran: &Ran<'_>, summary: &Value, tells_phases: bool) -> Map<String, Value> {
+/// What a row of a phase begins with: which run and which phase it is of.
+pub(crate) fn head(experiment: &Experiment, ran: &Ran<'_>, phase: usize, tells_phases: bool) -> Map<String, Value> {
+    let summary = &ran.phases[phase];
     let mut row = Map::new();
     let named = experiment.axis("series").map(|axis| ran.point.values[axis].clone());
     row.insert("series".into(), named.unwrap_or_else(|| summary["architecture"].clone()));
     if tells_phases {
-        row.insert("phase".into(), summary["workload"].clone());
+        // Tables and pictures know a phase by its name alone.
+        let before = ran.phases[..phase].iter().filter(|other| other["workload"] == summary["workload"]).count();
+        let again = summary["workload"].as_str().filter(|_| before > 0);
+        let name = again.map_or(summary["workload"].clone(), |name| format!("{name} ({})", before + 1).into());
+        row.insert("phase".into(), name);
     }
     for (axis, value) in experiment.axes.iter().zip(&ran.point.values) {
         row.insert(axis.name.clone(), value.clone());

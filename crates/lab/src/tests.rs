@@ -278,6 +278,22 @@ fn rows_tell_their_phase_where_any_run_has_several() {
     let outcome = carry_out(&sweep(&text).unwrap(), 2, None).unwrap();
     assert_eq!(outcome.columns()[..3], ["series", "phase", "depth"]);
     assert_eq!(of(&outcome, "phase")[..3], ["randread", "randread", "seqread"]);
+    let twice = SWEEP.replace("phases = \"randread\"", "phases = \"randread,seqread,randread\"");
+    let outcome = carry_out(&sweep(&twice).unwrap(), 2, None).unwrap();
+    assert_eq!(of(&outcome, "phase")[..4], ["randread", "seqread", "randread (2)", "randread"], "known by its name");
+    assert!(outcome.picture().contains("randread (2)"), "a line of its own");
+}
+
+#[test]
+fn what_has_no_place_along_the_axis_moves_nothing_else() {
+    let areas = SWEEP.replace(
+        "key = \"host.depth\"\nvalues = [1, 2, 8]\ntiny = [1, 2, 8]",
+        "key = \"host.vectors\"\nvalues = [\"auto\", 1]\ntiny = [\"auto\", 1]",
+    );
+    let areas = areas.replace("form = \"lines\"", "form = \"stacked_area\"").replace("scaled_with = \"depth\"\n", "");
+    let with = carry_out(&sweep(&areas).unwrap(), 2, None).unwrap();
+    let without = carry_out(&sweep(&areas.replace("\"auto\", ", "")).unwrap(), 2, None).unwrap();
+    assert_eq!(with.picture(), without.picture());
 }
 
 #[test]

@@ -371,7 +371,7 @@ fn keep_lifetime(file: MediaFile, past: MediaCounts, tally: Arc<MediaTally>) -> 
 }
 
 /// Has a file say whether hosts have shut its drive down, and the dies stand still while it does. One that cannot be written says what it
-/// said last: at worst a shutdown is counted that was safe, for it was written when the drive was switched on.
+/// said last, takes nothing more, and whoever serves it is told in the end.
 fn keep_shut_down(file: MediaFile) -> KeepShutDown {
     Box::new(move |is_down| {
         if is_down {

@@ -1,6 +1,7 @@
 //! Page buffers in device memory: a page's payload and the out-of-band entry that travels with it.
 
 use super::journal::JOURNAL_OWNER;
+use nvme::spec::Status;
 use stage::{Buffers, SharedMemory, Words};
 use units::Lpn;
 
@@ -301,6 +302,23 @@ impl Frames {
         long.change(to as usize, |target| {
             long.look(from as usize, |payload| target.copy_from_slice(payload));
         });
+    }
+
+    /// What a host sent of a page, to be compared with what is held of it: the first sector that is not the same, counted from `from`, and
+    /// how the page ends. Where what is held is not as it was sealed for this place, that is what is wrong, and not the host.
+    /// Words are those of whole sectors of `apart`.
+    pub(crate) fn compare(
+        &self,
+        lpn: Lpn,
+        [held, sent]: [u32; 2],
+        (from, count): (usize, usize),
+        apart: usize,
+    ) -> Option<(u32, Status)> {
+        let sector = self.first_difference(held, sent, from, count)? / apart;
+        let place = lpn.0 as usize * (self.page_words / apart) + from / apart + sector;
+        let is_its = |kept: &[u64]| flash::is_sealed(place as u64, kept);
+        let is_its = self.sealed.is_none() || self.lend(held, from + sector * apart, &mut vec![0; apart], is_its);
+        Some((sector as u32, if is_its { Status::COMPARE_FAILURE } else { Status::UNRECOVERED_READ }))
     }
 
     /// The first of `count` payload words from `from` on, whole sectors, that is not the same in both, counted from there. Seals are not

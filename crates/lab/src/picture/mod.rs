@@ -169,7 +169,9 @@ impl View<'_> {
     }
 
     fn area(&self, rows: &[&Row], sheet: &mut Sheet) -> Marks {
-        let xs: Vec<f64> = rows.iter().filter_map(|row| row[&self.plot.x].as_f64()).collect();
+        // A row that is nowhere along the axis is not drawn.
+        let (xs, rows): (Vec<f64>, Vec<&Row>) =
+            rows.iter().filter_map(|row| Some((row[&self.plot.x].as_f64()?, *row))).unzip();
         let layer = |metric: &Metric| {
             let heights = rows.iter().map(|row| row[&metric.name].as_f64().unwrap_or(0.0)).collect();
             Layer { colour: sheet.colour(&metric.label), name: metric.label.clone(), heights }

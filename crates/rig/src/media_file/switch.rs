@@ -39,14 +39,14 @@ impl MediaFile {
     /// The drive has ended in order: waits until what it left outlasts the machine, and then until that does that it ended so.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// A file that cannot be written. It takes nothing more, for the system tells once only that something has not reached the medium.
     pub(crate) fn close(&self) -> Result<(), MediaFileError> {
         let close = || {
             self.file.sync_all()?;
             let (cycles, _) = self.switched()?;
             self.switch(cycles, 0)
         };
-        close().map_err(|error| self.system(error))
+        close().map_err(|error| self.fails(error))
     }
 
     /// The drive is used again after [`MediaFile::close`], without having been switched off.
@@ -58,7 +58,12 @@ impl MediaFile {
             let (cycles, _) = self.switched()?;
             self.switch(cycles, 1)
         };
-        open().map_err(|error| self.system(error))
+        open().map_err(|error| self.fails(error))
+    }
+
+    fn fails(&self, error: io::Error) -> MediaFileError {
+        self.refuse(error.to_string());
+        self.system(error)
     }
 
     pub(super) fn system(&self, error: io::Error) -> MediaFileError {

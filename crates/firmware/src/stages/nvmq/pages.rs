@@ -471,10 +471,11 @@ impl Nvmq {
                 let (from, to) = self.sectors_of(self.slots.get(slot), page);
                 let words = self.common.drive.sector_words();
                 let (from, count) = (from as usize * words, (to - from) as usize * words);
-                let difference = self.tables.frames.first_difference(frame, done.aside, from, count);
+                let lpn = Lpn(self.slots.get(slot).first_page + page);
+                let difference = self.tables.frames.compare(lpn, [done.aside, frame], (from, count), words);
                 self.frames.push(frame);
-                if let Some(word) = difference {
-                    self.fail_page(slot, page, (word / words) as u32, Status::COMPARE_FAILURE);
+                if let Some((sector, status)) = difference {
+                    self.fail_page(slot, page, sector, status);
                 } else if self.slots.get(slot).write().is_some() {
                     self.slots.get_mut(slot).more_mut().half = Half::Write;
                     return self.move_page(turn, slot, page, done.aside, Phase::GatherPaired, 0);

@@ -232,7 +232,8 @@ impl Poster {
             turn.spend(Work::ComparePage);
             let (spare, words) = (done.local as u32, self.words_of(&sub));
             let frames = &self.tables.frames;
-            let difference = frames.first_difference(line.frame, spare, words.start, words.len());
+            let (both, range) = ([line.frame, spare], (words.start, words.len()));
+            let difference = frames.compare(sub.lpn, both, range, self.drive.sector_words());
             self.spares.push(spare);
             if let Some(next) = self.comparing.pop_front() {
                 self.move_data(turn, next);
@@ -242,9 +243,8 @@ impl Poster {
                 return self.finish(turn, slot);
             }
             let here = self.here[usize::from(slot)].as_mut().expect("it is here until it is over");
-            if let Some(word) = difference {
-                here.sub.status = Status::COMPARE_FAILURE;
-                here.ahead = (word / self.drive.sector_words()) as u32;
+            if let Some((sector, status)) = difference {
+                (here.sub.status, here.ahead) = (status, sector);
             } else if sub.operation == PageOperation::CompareAndWrite {
                 here.half = Half::Write;
                 turn.spend(Work::StartDma);

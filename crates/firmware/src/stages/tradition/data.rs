@@ -90,8 +90,9 @@ impl Worker {
         if matches!(task.operation, PageOperation::Compare | PageOperation::CompareAndWrite) {
             turn.spend(Work::ComparePage);
             let (words, frames) = (self.words_of(&task), &self.shared.tables.frames);
-            if let Some(word) = frames.first_difference(self.frame(), self.spare, words.start, words.len()) {
-                self.fail_page(Status::COMPARE_FAILURE, (word / self.shared.drive.sector_words()) as u32);
+            let (both, range) = ([self.frame(), self.spare], (words.start, words.len()));
+            if let Some((sector, status)) = frames.compare(task.lpn, both, range, self.shared.drive.sector_words()) {
+                self.fail_page(status, sector);
                 return self.end_page(turn);
             }
         }
