@@ -24,11 +24,23 @@ pub(crate) struct Point {
 /// A trace in place of a workload.
 pub(crate) struct Replayed {
     pub(crate) trace: Trace,
+    /// What tells it from others.
+    pub(crate) digest: u64,
     /// Its file, for tables, and what it and the workload have in common.
     pub(crate) name: String,
     pub(crate) relation: String,
     /// The phase in place of which it is replayed.
     pub(crate) phase: usize,
+}
+
+impl Replayed {
+    fn open(recorded: &Recorded, resolved: &Resolved) -> Result<Replayed, LabError> {
+        let trace = recorded.open(resolved.device.namespaces[0])?;
+        let digest = trace.digest();
+        let phase = resolved.phases.iter().position(|phase| phase.name == recorded.beside);
+        let phase = phase.expect("it stands beside one");
+        Ok(Replayed { trace, digest, name: recorded.name(), relation: recorded.relation.clone(), phase })
+    }
 }
 
 /// Points that are run together, step after step, until what is searched is found.
@@ -180,13 +192,7 @@ fn point(
         let expected = "nothing: these runs write no time line (`flashloom run --timeline FILE` writes that of one)";
         return Err(failed(resolved.refuse("run.timeline_file", expected)));
     }
-    let replay = |recorded: &Recorded| -> Result<Replayed, LabError> {
-        let trace = recorded.open(resolved.device.namespaces[0])?;
-        let phase =
-            resolved.phases.iter().position(|phase| phase.name == recorded.beside).expect("it stands beside one");
-        Ok(Replayed { trace, name: recorded.name(), relation: recorded.relation.clone(), phase })
-    };
-    let trace = recorded.map(replay).transpose()?;
+    let trace = recorded.map(|recorded| Replayed::open(recorded, &resolved)).transpose()?;
     let values = chosen.iter().map(|value| value.shown.clone()).collect();
     Ok(Point { values, named, resolved: Box::new(resolved), trace })
 }

@@ -82,8 +82,7 @@ pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns,
     Ok(Columns { names, rows })
 }
 
-/// What a row begins with: whose it is, of what phase where rows tell that, and what was varied.
-/// What a row of a phase begins with: which run and which phase it is of.
+/// What a row of a phase of a run begins with: whose it is, of what phase where rows tell that, and what was varied.
 pub(crate) fn head(experiment: &Experiment, ran: &Ran<'_>, phase: usize, tells_phases: bool) -> Map<String, Value> {
     let summary = &ran.phases[phase];
     let mut row = Map::new();

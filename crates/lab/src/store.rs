@@ -56,7 +56,7 @@ impl Store {
     fn cause(&self, point: &Point) -> String {
         let mut cause = format!("build {}\n{}", self.build, configuration(&point.resolved));
         if let Some(replayed) = &point.trace {
-            write!(cause, "trace {} {:016x}", replayed.name, replayed.trace.digest()).expect("strings do not fail");
+            write!(cause, "trace {} {:016x}", replayed.name, replayed.digest).expect("strings do not fail");
         }
         cause
     }

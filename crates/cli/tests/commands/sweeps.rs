@@ -2,7 +2,7 @@
 
 use crate::shell::{argument, file, flashloom};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 const SWEEP: &str = r#"
 title = "OLTP"
@@ -36,15 +36,21 @@ relation = "written for a test"
 drive = "intel-750"
 "#;
 
-#[test]
-fn a_sweep_says_when_and_where_it_was_made_and_how_a_trace_differs() {
-    let sweep = file("sweep-oltp.toml", SWEEP.as_bytes());
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sweep-of-oltp");
+/// A fresh folder of this name for results, and one in it of traces: fifty requests of a kind.
+fn with_trace(name: &str, kind: char) -> [PathBuf; 2] {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let traces = folder.join("traces");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&traces).unwrap();
-    let lines: String = (0..50).map(|at| format!("0,{},4096,w,{}.5\n", at * 8, at)).collect();
+    let lines: String = (0..50).map(|at| format!("0,{},4096,{kind},{at}.5\n", at * 8)).collect();
     std::fs::write(traces.join("oltp.spc"), lines).unwrap();
+    [folder, traces]
+}
+
+#[test]
+fn a_sweep_says_when_and_where_it_was_made_and_how_a_trace_differs() {
+    let sweep = file("sweep-oltp.toml", SWEEP.as_bytes());
+    let [folder, traces] = with_trace("sweep-of-oltp", 'w');
     let arguments = ["sweep", argument(&sweep), "--out", argument(&folder), "--traces", argument(&traces)];
     let ended = flashloom(&arguments);
     assert_eq!(ended.code, 0, "{}", ended.err);
@@ -99,12 +105,7 @@ fn a_trace_goes_on_until_it_is_steady_and_every_row_of_the_table_is_a_line() {
     let text = text.replacen("host.queues = 1", steady, 1);
     let text = text.split("[[reference]]").next().unwrap();
     let sweep = file("sweep-steady.toml", text.as_bytes());
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sweep-until-steady");
-    let traces = folder.join("traces");
-    let _ = std::fs::remove_dir_all(&folder);
-    std::fs::create_dir_all(&traces).unwrap();
-    let lines: String = (0..50).map(|at| format!("0,{},4096,r,{}.5\n", at * 8, at)).collect();
-    std::fs::write(traces.join("oltp.spc"), lines).unwrap();
+    let [folder, traces] = with_trace("sweep-until-steady", 'r');
     let ended = flashloom(&["sweep", argument(&sweep), "--out", argument(&folder), "--traces", argument(&traces)]);
     assert_eq!(ended.code, 0, "{}", ended.err);
     let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();

@@ -3,6 +3,7 @@
 use super::journal::JOURNAL_OWNER;
 use nvme::spec::Status;
 use stage::{Buffers, SharedMemory, Words};
+use std::ops::Range;
 use units::Lpn;
 
 /// Words before the payload: the logical page and 32 bits of its owner, and the sequence number of the write with the other 16.
@@ -304,26 +305,27 @@ impl Frames {
         });
     }
 
-    /// What a host sent of a page, to be compared with what is held of it: the first sector that is not the same, counted from `from`, and
-    /// how the page ends. Where what is held is not as it was sealed for this place, that is what is wrong, and not the host.
-    /// Words are those of whole sectors of `apart`.
+    /// What a host sent of a page is compared with what is held of it: the first of these sectors that is not the same, and how the page
+    /// ends. Where what is held is not as it was sealed for this place, that is what is wrong, and not the host. `words` are those of
+    /// whole sectors of `apart`.
     pub(crate) fn compare(
         &self,
         lpn: Lpn,
         [held, sent]: [u32; 2],
-        (from, count): (usize, usize),
+        words: Range<usize>,
         apart: usize,
     ) -> Option<(u32, Status)> {
-        let sector = self.first_difference(held, sent, from, count)? / apart;
-        let place = lpn.0 as usize * (self.page_words / apart) + from / apart + sector;
+        let sector = self.first_difference(held, sent, words.start, words.len())? / apart;
+        let first = words.start + sector * apart;
+        let place = (lpn.0 as usize * self.page_words + first) / apart;
         let is_its = |kept: &[u64]| flash::is_sealed(place as u64, kept);
-        let is_its = self.sealed.is_none() || self.lend(held, from + sector * apart, &mut vec![0; apart], is_its);
+        let is_its = self.sealed.is_none() || self.lend(held, first, &mut vec![0; apart], is_its);
         Some((sector as u32, if is_its { Status::COMPARE_FAILURE } else { Status::UNRECOVERED_READ }))
     }
 
     /// The first of `count` payload words from `from` on, whole sectors, that is not the same in both, counted from there. Seals are not
     /// compared: what reads zeros may have one or none.
-    pub fn first_difference(&self, one: u32, other: u32, from: usize, count: usize) -> Option<usize> {
+    fn first_difference(&self, one: u32, other: u32, from: usize, count: usize) -> Option<usize> {
         let mut scratch = [vec![0; count], vec![0; count]];
         let [left, right] = &mut scratch;
         self.lend(one, from, left, |left| {

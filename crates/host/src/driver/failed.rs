@@ -22,8 +22,7 @@ impl<O: Observe> Driver<O> {
         now: Time,
     ) {
         let is_unreadable = self.is_unreadable(slot, io, &ranges, status);
-        // The lowest 11 bits are type and code; the rest says whether to try again.
-        let differs = io.kind == IoKind::Compare && (status.0 ^ Status::COMPARE_FAILURE.0) & 0x7ff == 0;
+        let differs = io.kind == IoKind::Compare && status.is_same(Status::COMPARE_FAILURE);
         let may_differ = differs && slot.ticket.is_none_or(|ticket| self.may_differ(queue, command, io, &ticket));
         for ticket in slot.ticket.iter().chain(&ranges.tickets) {
             self.oracles[usize::from(io.device)].failed(ticket);
@@ -36,8 +35,7 @@ impl<O: Observe> Driver<O> {
             return;
         }
         // Write Fault and Unrecovered Read Error: the data of a read count for nothing, a write may or may not have been made.
-        let is_media =
-            [Status::WRITE_FAULT, Status::UNRECOVERED_READ].iter().any(|media| (status.0 ^ media.0) & 0x7ff == 0);
+        let is_media = [Status::WRITE_FAULT, Status::UNRECOVERED_READ].iter().any(|media| status.is_same(*media));
         if self.settings.media_errors && is_media {
             self.requests[slot.request as usize].failed += slot.sectors;
             let counts = self.course.as_ref().is_some_and(|course| course.is_counting(now));
@@ -67,7 +65,7 @@ impl<O: Observe> Driver<O> {
     /// Whether a command failed because it reads what a host may have made unreadable.
     fn is_unreadable(&mut self, slot: &queue::Slot, io: &Io, ranges: &Ranges, status: Status) -> bool {
         let reads = matches!(io.kind, IoKind::Read | IoKind::Compare | IoKind::Verify | IoKind::Copy);
-        let Some(ticket) = slot.ticket.filter(|_| reads && (status.0 ^ Status::UNRECOVERED_READ.0) & 0x7ff == 0) else {
+        let Some(ticket) = slot.ticket.filter(|_| reads && status.is_same(Status::UNRECOVERED_READ)) else {
             return false;
         };
         let oracle = &mut self.oracles[usize::from(io.device)];

@@ -146,6 +146,12 @@ impl Status {
         self.0 & 0x7ff == 0
     }
 
+    /// Whether another has the same type and code; the rest says whether to try again, and whether the error log has more.
+    #[inline]
+    pub const fn is_same(self, other: Self) -> bool {
+        (self.0 ^ other.0) & 0x7ff == 0
+    }
+
     /// The status code within its type.
     pub const fn code(self) -> u8 {
         self.0 as u8
@@ -176,8 +182,7 @@ impl Status {
 impl fmt::Display for Status {
     /// The name where there is one, else type and code: `status 3/71h`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let same = |known: &Status| (known.0 ^ self.0) & 0x7ff == 0;
-        match Status::NAMES.iter().find(|(known, _)| same(known)) {
+        match Status::NAMES.iter().find(|(known, _)| known.is_same(*self)) {
             Some((_, name)) => f.write_str(name),
             None => write!(f, "status {}/{:02x}h", self.code_type(), self.code()),
         }

@@ -469,10 +469,10 @@ impl Nvmq {
             Phase::CompareGather => {
                 turn.spend(Work::ComparePage);
                 let (from, to) = self.sectors_of(self.slots.get(slot), page);
-                let words = self.common.drive.sector_words();
-                let (from, count) = (from as usize * words, (to - from) as usize * words);
+                let apart = self.common.drive.sector_words();
+                let words = from as usize * apart..to as usize * apart;
                 let lpn = Lpn(self.slots.get(slot).first_page + page);
-                let difference = self.tables.frames.compare(lpn, [done.aside, frame], (from, count), words);
+                let difference = self.tables.frames.compare(lpn, [done.aside, frame], words, apart);
                 self.frames.push(frame);
                 if let Some((sector, status)) = difference {
                     self.fail_page(slot, page, sector, status);

@@ -232,8 +232,7 @@ impl Poster {
             turn.spend(Work::ComparePage);
             let (spare, words) = (done.local as u32, self.words_of(&sub));
             let frames = &self.tables.frames;
-            let (both, range) = ([line.frame, spare], (words.start, words.len()));
-            let difference = frames.compare(sub.lpn, both, range, self.drive.sector_words());
+            let difference = frames.compare(sub.lpn, [line.frame, spare], words, self.drive.sector_words());
             self.spares.push(spare);
             if let Some(next) = self.comparing.pop_front() {
                 self.move_data(turn, next);

@@ -90,8 +90,8 @@ impl Worker {
         if matches!(task.operation, PageOperation::Compare | PageOperation::CompareAndWrite) {
             turn.spend(Work::ComparePage);
             let (words, frames) = (self.words_of(&task), &self.shared.tables.frames);
-            let (both, range) = ([self.frame(), self.spare], (words.start, words.len()));
-            if let Some((sector, status)) = frames.compare(task.lpn, both, range, self.shared.drive.sector_words()) {
+            let (both, apart) = ([self.frame(), self.spare], self.shared.drive.sector_words());
+            if let Some((sector, status)) = frames.compare(task.lpn, both, words, apart) {
                 self.fail_page(status, sector);
                 return self.end_page(turn);
             }
