@@ -91,7 +91,7 @@ pub struct SubRequest {
     /// What is done.
     pub operation: PageOperation,
     /// Whether what the page held before matters.
-    pub needs_content: bool,
+    pub content: Content,
     /// The page.
     pub lpn: Lpn,
     /// Its cacheline.
@@ -116,6 +116,11 @@ pub struct SubRequest {
 }
 
 impl SubRequest {
+    /// Whether what the page held before matters.
+    pub(crate) fn needs_content(&self) -> bool {
+        self.content != Content::None
+    }
+
     /// How many pages are meant, from this one on.
     pub(crate) fn pages(&self) -> u32 {
         match self.operation {
@@ -123,6 +128,17 @@ impl SubRequest {
             _ => 1,
         }
     }
+}
+
+/// What a sub-request needs of what its page held before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// Nothing.
+    None,
+    /// All of it.
+    Page,
+    /// From FTL on: zeros, for a tombstone is where the page is to be read. That only has to be on flash.
+    Buried,
 }
 
 /// A step of reclaim, from FTL to FIL between the sub-requests.

@@ -314,7 +314,7 @@ impl Fetcher {
         self.describe(turn, slot, task);
         let sub = SubRequest {
             operation: task.operation,
-            needs_content: task.needs_content,
+            content: if task.needs_content { Content::Page } else { Content::None },
             sectors: task.sectors,
             ..self.blank(slot, task.lpn, Some(guided))
         };
@@ -377,7 +377,7 @@ impl Fetcher {
             id: guided.map_or(0, |(id, _)| id),
             slot,
             operation: PageOperation::Nothing,
-            needs_content: false,
+            content: Content::None,
             lpn,
             line: self.pilot.line(lpn),
             sectors: [0; 2],

@@ -186,14 +186,26 @@ impl Fil {
     fn read_now(&mut self, turn: &mut Turn<'_>, who: u32) {
         let index = (who >> 2) as usize;
         let (ppn, frame) = if who & 3 == CONTENT {
+            let SubRequest { read, content, .. } = *self.sub(index);
+            if content == Content::Buried {
+                return self.end_read(turn, index, read);
+            }
             // There are as many frames as slots, and one comes back for each that a line took.
             let frame = self.staging.pop().expect("a frame for each slot");
             self.sub(index).frame = frame;
-            (self.sub(index).read, frame)
+            (read, frame)
         } else {
             (self.moves[index].expect("it is being moved").from, self.first_window + index as u32)
         };
         self.ask(turn, Operation::Read, ppn, frame, who);
+    }
+
+    /// A sub-request's page is read, or known to be zeros that are on flash.
+    fn end_read(&mut self, turn: &mut Turn<'_>, slot: usize, ppn: Ppn) {
+        let mut out = Vec::new();
+        self.order.read(ppn, &mut out);
+        self.pass_on(turn, slot);
+        self.act(turn, &out);
     }
 
     fn ask(&mut self, turn: &mut Turn<'_>, operation: Operation, ppn: Ppn, frame: u32, tag: u32) {
@@ -270,8 +282,7 @@ impl Fil {
                 self.fail(index, media, false);
                 let (ppn, lpn) = (self.sub(index).read, self.sub(index).lpn);
                 self.tables.frames.take_tombstone(frame, lpn);
-                self.order.read(ppn, &mut out);
-                self.pass_on(turn, index);
+                self.end_read(turn, index, ppn);
             }
             MOVE_READ => {
                 turn.spend(Work::MovePage);

@@ -113,23 +113,29 @@ impl Ftl {
             sub.write = self.places.place(turn, lpn).expect("a page map has a place while it need not stop").to;
             sub.sequence = self.own(sub.write, lpn, 1);
         }
-        if sub.needs_content && sub.roadbook.is_some_and(|roadbook| !roadbook.hit) {
+        if sub.needs_content() && sub.roadbook.is_some_and(|roadbook| !roadbook.hit) {
             turn.spend(Work::LookUpMap);
-            sub.read = self.data_at(turn, sub.lpn).unwrap_or(NOWHERE);
+            sub.read = self.places.locate(turn, sub.lpn).unwrap_or(NOWHERE);
+            if self.places.is_tombstone(sub.read) {
+                sub.content = Content::Buried;
+            }
         }
         turn.send(self.ways.fil, sub);
-    }
-
-    /// Where a page is that has data on flash: a tombstone is zeros, which nobody has to read.
-    fn data_at(&self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn> {
-        self.places.locate(turn, lpn).filter(|&at| !self.places.is_tombstone(at))
     }
 
     /// Gives pages that are deallocated a tombstone, if flash has anything of them: else a power cut would bring that back.
     fn bury(&mut self, turn: &mut Turn<'_>, sub: &mut SubRequest) {
         turn.spend(Work::LookUpMap);
         let lpns: Vec<Lpn> = (sub.lpn.0..sub.lpn.0 + sub.pages()).map(Lpn).collect();
-        if !lpns.iter().any(|&lpn| self.data_at(turn, lpn).is_some()) {
+        let mut has_tombstone = false;
+        let has_data = lpns.iter().filter_map(|&lpn| self.places.locate(turn, lpn)).any(|at| {
+            let is_tombstone = self.places.is_tombstone(at);
+            has_tombstone |= is_tombstone;
+            !is_tombstone
+        });
+        if !has_data {
+            // A tombstone that they have may still be on its way: it is on flash before this command is done, too.
+            sub.operation = if has_tombstone { PageOperation::Fence } else { PageOperation::Nothing };
             return;
         }
         let mut before = Vec::with_capacity(lpns.len());

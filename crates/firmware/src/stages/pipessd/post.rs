@@ -103,7 +103,7 @@ impl Poster {
         let mut line = self.pipeline.line(turn, sub.line);
         assert_eq!(line.last, roadbook.before, "order on line {} is kept", sub.line);
         let mut freed = None;
-        if sub.needs_content && !roadbook.hit {
+        if sub.needs_content() && !roadbook.hit {
             if sub.frame == u32::MAX {
                 self.tables.frames.clear(line.frame, 0, self.drive.page_words());
                 self.tables.frames.mark_sound(line.frame);
@@ -126,7 +126,7 @@ impl Poster {
     /// of the sectors that are meant is the first that cannot be read.
     fn note_loss(&self, sub: &mut SubRequest, frame: u32) -> u32 {
         let frames = &self.tables.frames;
-        if sub.needs_content {
+        if sub.needs_content() {
             let unreadable = frames.first_unreadable(frame, sub.sectors).filter(|_| sub.operation.reads());
             let is_lost = frames.is_lost(frame);
             if is_lost || unreadable.is_some() {
