@@ -2,7 +2,7 @@
 
 use report::{
     Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Histogram, Journal, Locks, Lookups, MachineThread,
-    Media, Named, SteadyState, Summary, Workers, bounds,
+    Media, Named, Namespace, SteadyState, Summary, Workers, bounds,
 };
 use rig::config::Resolved;
 use rig::{Recovery, SessionError};
@@ -161,6 +161,7 @@ fn combined(phases: &[Summary], page: u64) -> Summary {
         write: shares.direction(|phase| Some(&phase.write)),
         other: shares.direction(|phase| Some(&phase.other)),
         classes: shares.classes(),
+        namespaces: shares.namespaces(),
         queue_depth_mean: shares.mean(|phase| phase.queue_depth_mean),
         behind_ns: phases.iter().filter_map(|phase| phase.behind_ns).max(),
         breakdown: shares.breakdown(|phase| &phase.breakdown),
@@ -281,6 +282,18 @@ impl Shares<'_> {
             named.set(name, self.direction(|phase| phase.classes.get(name)));
         }
         named
+    }
+
+    fn namespaces(&self) -> Named<Namespace> {
+        let all = self.phases.iter().flat_map(|(_, phase)| phase.namespaces.iter());
+        let mut names: Vec<&str> = all.map(|(name, _)| name).collect();
+        names.sort_unstable_by_key(|name| name.parse::<u32>().ok());
+        names.dedup();
+        let sum = |name: &str| {
+            let of = |part: fn(&Namespace) -> &Direction| self.direction(|phase| phase.namespaces.get(name).map(part));
+            Namespace { read: of(|of| &of.read), write: of(|of| &of.write), other: of(|of| &of.other) }
+        };
+        names.into_iter().map(|name| (name, sum(name))).collect()
     }
 
     fn breakdown(&self, of: impl Fn(&Summary) -> &Named<f64>) -> Named<f64> {
@@ -460,7 +473,7 @@ mod tests {
 
     #[test]
     fn phases_of_different_requests_add_up() {
-        let phase = |ios: u64, nanos: f64, class: &str, busiest: &[&str]| {
+        let phase = |ios: u64, nanos: f64, (namespace, class): (&str, &str), busiest: &[&str]| {
             let mut recorded = Histogram::new();
             (0..ios).for_each(|_| recorded.record(Span::from_nanos(nanos as u64)));
             let (latency, recorded) = (recorded.latency(), Some(Arc::new(recorded)));
@@ -471,7 +484,8 @@ mod tests {
                 ios,
                 iops: ios as f64,
                 read: direction.clone(),
-                classes: [(class, direction)].into_iter().collect(),
+                classes: [(class, direction.clone())].into_iter().collect(),
+                namespaces: [(namespace, Namespace { read: direction, ..Namespace::default() })].into_iter().collect(),
                 breakdown: [("flash", nanos)].into_iter().collect(),
                 breakdown_slowest: [("flash", nanos)].into_iter().collect(),
                 bounds: bounds(ios as f64, &resources),
@@ -479,7 +493,10 @@ mod tests {
             }
         };
         let whole = combined(
-            &[phase(300, 100.0, "urgent", &["busiest NVMQ thread"]), phase(100, 500.0, "low", &["BGC threads"])],
+            &[
+                phase(300, 100.0, ("10", "urgent"), &["busiest NVMQ thread"]),
+                phase(100, 500.0, ("9", "low"), &["BGC threads"]),
+            ],
             4096,
         );
         assert_eq!(whole.check(), []);
@@ -490,6 +507,8 @@ mod tests {
         let latency = whole.read.latency.expect("there were reads");
         assert!((latency.mean, latency.max) == (200.0, 500.0) && (latency.p50 - 100.0).abs() < 1.0, "{latency:?}");
         assert!((latency.p90 - 500.0).abs() < 1.0, "{latency:?}");
+        let namespaces: Vec<_> = whole.namespaces.iter().map(|(name, of)| (name, of.read.ios, of.write.ios)).collect();
+        assert_eq!(namespaces, [("9", 100, 0), ("10", 300, 0)]);
         let bounds: Vec<_> = whole.bounds.iter().map(|bound| (bound.resource.as_str(), bound.utilisation)).collect();
         assert_eq!(bounds, [("flash dies", 0.95), ("BGC threads", 0.95 / 2.0)], "each phase is half of the time");
     }

@@ -82,7 +82,12 @@ impl Summary {
         if !self.classes.is_empty() && classes != self.ios {
             found.push(Inconsistency::Requests { ios: self.ios, parts: classes });
         }
-        let rows = directions.into_iter().chain(self.classes.iter());
+        let parts = self.namespaces.iter().map(|(_, namespace)| namespace.ios()).sum();
+        if !self.namespaces.is_empty() && parts != self.ios {
+            found.push(Inconsistency::Requests { ios: self.ios, parts });
+        }
+        let of_namespaces = self.namespaces.iter().flat_map(|(_, namespace)| namespace.directions());
+        let rows = directions.into_iter().chain(self.classes.iter()).chain(of_namespaces);
         let wrong = rows.filter(|(_, direction)| !sound(direction));
         found.extend(wrong.map(|(name, _)| Inconsistency::Latency(name.to_owned())));
     }

@@ -19,6 +19,7 @@ mod limits;
 mod machine;
 mod metrics;
 mod named;
+mod namespace;
 mod or_nulls;
 mod page;
 mod replayed;
@@ -39,6 +40,7 @@ pub use limits::NEAR_FULL;
 pub use machine::MachineThread;
 pub use metrics::{Figure, Unit, figures};
 pub use named::Named;
+pub use namespace::Namespace;
 pub use page::Page;
 pub use replayed::{Addresses, Replay};
 pub use summary::{

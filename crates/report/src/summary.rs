@@ -3,7 +3,7 @@
 //! Keys are added, never renamed. An `Option` is a part that an architecture, a world or a workload may not have; it is then
 //! absent from the JSON, not zero.
 
-use crate::{Histogram, Latency, MachineThread, Named, Replay, Sample, Workers};
+use crate::{Histogram, Latency, MachineThread, Named, Namespace, Replay, Sample, Workers};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -60,6 +60,9 @@ pub struct Summary {
     /// All commands by the class of their queue, where queues compete by class.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub classes: Named<Direction>,
+    /// The same by namespace, each by its identifier, where there are several, but not more than 64. One without requests is absent.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub namespaces: Named<Namespace>,
     /// Commands outstanding, averaged over time; a request beyond what a command moves (MDTS) is several.
     pub queue_depth_mean: f64,
     /// How late requests were sent at the end of the measured part, ns, where they come at their own times; else absent. It is of the

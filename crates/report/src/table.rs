@@ -5,6 +5,7 @@ use crate::limits::{is_of_processor, sentence};
 use crate::machine::machine_threads;
 use crate::page::{bar_cell, cells, put};
 use crate::{Cache, Direction, Group, Latency, Named, Page, SteadyState, Summary, Workers};
+use std::cmp::Reverse;
 
 /// How many of the bounds are shown.
 const BOUNDS_SHOWN: usize = 6;
@@ -106,25 +107,44 @@ fn rounds(steady: &SteadyState) -> String {
 
 /// Pages at least this wide show every percentile.
 const ALL_PERCENTILES: usize = 96;
-/// The same where there are rows of classes, whose names are longer.
+/// The same where there are rows of classes, or of namespaces, whose names are longer.
 const ALL_WITH_CLASSES: usize = 104;
+const ALL_WITH_NAMESPACES: usize = 108;
+/// So many namespaces have rows: those with the most commands.
+const NAMESPACES_SHOWN: usize = 4;
 
 fn latencies(page: Page, summary: &Summary, out: &mut String) {
-    let wide = page.width >= if summary.classes.is_empty() { ALL_PERCENTILES } else { ALL_WITH_CLASSES };
+    let wide = page.width
+        >= match (summary.namespaces.is_empty(), summary.classes.is_empty()) {
+            (false, _) => ALL_WITH_NAMESPACES,
+            (true, false) => ALL_WITH_CLASSES,
+            (true, true) => ALL_PERCENTILES,
+        };
     let header = ["", "IOPS", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
     let shown = |column: &usize| wide || !["p90", "p99.9"].contains(&header[*column]);
     let mut table = page.table(&(0..header.len()).filter(shown).map(|column| header[column]).collect::<Vec<_>>());
     let directions: [(&str, &Direction); 3] =
         [("read", &summary.read), ("write", &summary.write), ("other", &summary.other)];
-    for (name, direction) in directions.into_iter().chain(summary.classes.iter()) {
+    let parts = directions.into_iter().chain(summary.classes.iter()).map(|(name, part)| (name.to_owned(), part));
+    let mut namespaces: Vec<_> = summary.namespaces.iter().collect();
+    namespaces.sort_by_key(|(_, parts)| Reverse(parts.ios()));
+    let of_namespaces = namespaces
+        .into_iter()
+        .take(NAMESPACES_SHOWN)
+        .flat_map(|(namespace, parts)| parts.directions().map(|(name, part)| (format!("ns {namespace} {name}"), part)));
+    for (name, direction) in parts.chain(of_namespaces) {
         let Some(latency) = &direction.latency else { continue };
         let Latency { mean, p50, p90, p99, p999, p9999, max } = *latency;
-        let mut row = vec![name.to_owned(), count(direction.iops), bandwidth(direction.bandwidth)];
+        let mut row = vec![name, count(direction.iops), bandwidth(direction.bandwidth)];
         row.extend([mean, p50, p90, p99, p999, p9999, max].map(nanos));
         table.add_row(cells(&(0..row.len()).filter(shown).map(|column| &row[column]).collect::<Vec<_>>()));
     }
     if !table.is_empty() {
         put(out, &table);
+    }
+    if summary.namespaces.len() > NAMESPACES_SHOWN {
+        let more = summary.namespaces.len() - NAMESPACES_SHOWN;
+        *out += &page.wrap("  ", &format!("The busiest namespaces; --json has {more} more."));
     }
 }
 
@@ -365,7 +385,7 @@ fn spread(shares: &[f64]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::sample::sample;
-    use crate::{Flash, Lookups, Wear};
+    use crate::{Flash, Lookups, Namespace, Wear};
 
     #[test]
     fn how_often_blocks_were_erased_is_said_in_words_that_fit() {
@@ -417,11 +437,39 @@ mod tests {
 
     #[test]
     fn nothing_is_wider_than_the_page() {
-        for width in [80, 100, 140] {
-            let text = render_on(Page { width, ..Page::PLAIN }, &sample());
+        let several = Summary { namespaces: [("1000", with_reads(7))].into_iter().collect(), ..sample() };
+        for (width, summary) in
+            [80, 100, 107, 108, 140].into_iter().flat_map(|at| [(at, sample()), (at, several.clone())])
+        {
+            let text = render_on(Page { width, ..Page::PLAIN }, &summary);
             let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
             assert!(widest.chars().count() <= width, "wider than {width}: {widest}");
         }
+    }
+
+    /// A namespace with so many reads, which take as long as those of the sample.
+    fn with_reads(ios: u64) -> Namespace {
+        Namespace { read: Direction { ios, ..sample().read }, ..Namespace::default() }
+    }
+
+    #[test]
+    fn of_many_namespaces_the_busiest_are_shown() {
+        let of = |ios: &[u64]| {
+            let namespaces = ios.iter().zip(1..).map(|(&ios, at)| (at.to_string(), with_reads(ios))).collect();
+            render_on(Page::PLAIN, &Summary { namespaces, ..sample() })
+        };
+        let rows = |text: &str| {
+            let first =
+                |line: &str| line.trim().strip_prefix("ns ").map(|rest| rest.chars().take(6).collect::<String>());
+            text.lines().filter_map(first).collect::<Vec<_>>()
+        };
+        assert_eq!(rows(&of(&[2, 9])), ["2 read", "1 read"]);
+        let six = of(&[2, 9, 4, 3, 9, 1]);
+        assert_eq!(rows(&six), ["2 read", "5 read", "3 read", "4 read"]);
+        assert!(
+            six.contains("The busiest namespaces; --json has 2 more.") && !of(&[2, 9]).contains("busiest"),
+            "{six}"
+        );
     }
 
     #[test]

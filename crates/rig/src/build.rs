@@ -3,8 +3,8 @@
 use crate::bring_up::bring_up;
 use crate::failures;
 use crate::hardware::{
-    ChannelStage, ChannelWays, Doorbells, FrontStage, HostStage, Ledger, LinkStage, LinkTiming, MediaTally, PowerStage,
-    Tally, Upsets,
+    Apart, ChannelStage, ChannelWays, Doorbells, FrontStage, HostStage, Ledger, LinkStage, LinkTiming, MediaTally,
+    PowerStage, Tally, Upsets,
 };
 use crate::links::Links;
 use crate::media_file::{MediaFile, MediaFileError};
@@ -32,6 +32,9 @@ use units::{BlockId, Bytes, ChannelId, QueueId, SECTOR_BYTES, Span, StageId};
 /// The drive's PCI vendor. PCI-SIG has assigned it none; this is the number of virtual devices without one, as QEMU's `edu` is, for at
 /// 0000h some firmware finds no device.
 const VENDOR: u16 = 0x1234;
+
+/// So many namespaces at most are told apart in a summary: each may take three histograms of 270 kB.
+const NAMESPACES_TOLD_APART: usize = 64;
 
 /// How the controller treats queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,12 +250,14 @@ impl Device {
         }
     }
 
-    /// What the host counts: requests by the class of their queue too, where queues compete by class.
+    /// What the host counts: requests by the class of their queue too, where queues compete by class, and by namespace.
     fn tally(&self) -> Tally {
-        match self.controller.arbitration {
-            Arbitration::RoundRobin => Tally::default(),
-            Arbitration::Weighted => Tally::telling(self.priorities.clone()),
-        }
+        let priorities = match self.controller.arbitration {
+            Arbitration::RoundRobin => Vec::new(),
+            Arbitration::Weighted => self.priorities.clone(),
+        };
+        let namespaces = (2..=NAMESPACES_TOLD_APART).contains(&self.drive.namespaces.len());
+        Tally::telling(Apart { priorities, namespaces })
     }
 
     /// Out-of-band bytes of a page that tags and seals take.

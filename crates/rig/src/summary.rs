@@ -7,8 +7,8 @@ use crate::session::Snapshot;
 use firmware::architecture::{Architecture, ThreadGroup};
 use firmware::{Counter, PartCounts, Sums};
 use report::{
-    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, NEAR_FULL, Named, Oracle,
-    SteadyState, Summary, WORKERS_HELD, Workers,
+    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, NEAR_FULL, Named,
+    Namespace, Oracle, SteadyState, Summary, WORKERS_HELD, Workers,
 };
 use sim::Processor;
 use std::sync::Arc;
@@ -100,6 +100,10 @@ pub(crate) fn as_the_host_saw(labels: &Labels, outcome: &PhaseOutcome, wall_ns: 
     for (class, row) in &outcome.tally.classes {
         classes.set(class.word(), direction(row, seconds));
     }
+    let namespaces = outcome.tally.namespaces.iter().map(|(namespace, rows)| {
+        let [read, write, other] = rows.each_ref().map(|row| direction(row, seconds));
+        ((namespace + 1).to_string(), Namespace { read, write, other })
+    });
     let ios = read.ios + write.ios + other.ios;
     Summary {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -124,6 +128,7 @@ pub(crate) fn as_the_host_saw(labels: &Labels, outcome: &PhaseOutcome, wall_ns: 
         write,
         other,
         classes,
+        namespaces: namespaces.collect(),
         ..Summary::default()
     }
 }

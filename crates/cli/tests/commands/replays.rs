@@ -221,8 +221,12 @@ fn addresses_past_the_end_are_folded_where_asked_and_devices_go_where_they_are_s
     let refused = replay(&["--devices", "fold"]);
     assert!(refused.code == 2 && refused.err.contains("sector"), "{refused:?}");
     let ios = |words: &[&str]| replay(words).json()["ios"].as_u64();
-    assert_eq!(ios(&["--wrap"]), Some(3));
-    assert_eq!(ios(&["--wrap", "--devices", "fold"]), Some(3));
+    let apart = replay(&["--wrap"]).json();
+    assert_eq!(apart["ios"], 3);
+    let of = |namespace: &str, way: &str| apart["namespaces"][namespace][way]["ios"].as_u64();
+    assert_eq!([of("1", "read"), of("1", "write"), of("2", "read"), of("2", "write")], [1, 1, 1, 0].map(Some));
+    let folded = replay(&["--wrap", "--devices", "fold"]).json();
+    assert_eq!((&folded["ios"], folded.get("namespaces")), (&3.into(), None));
     assert_eq!(ios(&["--wrap", "--devices", "1"]), Some(1));
     assert_eq!(ios(&["--wrap", "--ios", "2"]), Some(2));
 }

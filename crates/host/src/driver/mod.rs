@@ -53,7 +53,7 @@ pub trait Observe {
     fn reaped(&mut self, _queue: QueueId, _command: u16, _at: Time, _kind: IoKind, _latency: Span) {}
     /// A request is complete, by its last command on this queue, so long after it arrived; `counted` if that was within the phase's
     /// window.
-    fn finished(&mut self, _queue: QueueId, _kind: IoKind, _bytes: Bytes, _latency: Span, _counted: bool) {}
+    fn finished(&mut self, _queue: QueueId, _io: &Io, _bytes: Bytes, _latency: Span, _counted: bool) {}
 }
 
 impl Observe for () {}
@@ -556,6 +556,6 @@ impl<O: Observe> Driver<O> {
         }
         course.completed();
         self.open(now);
-        self.observer.finished(queue, io.kind, bytes, latency, counted);
+        self.observer.finished(queue, io, bytes, latency, counted);
     }
 }

@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use units::{Bytes, QueueId, Span, Time};
-use workload::IoKind;
+use workload::{Io, IoKind};
 
 /// How long a host waits for any answer before it gives the drive up, beside what reclaim may take: as good as the time-out of a host's
 /// driver.
@@ -52,6 +52,15 @@ impl Row {
     }
 }
 
+/// What a tally tells apart beside reads, writes and others.
+#[derive(Clone, Default)]
+pub(crate) struct Apart {
+    /// The classes of queues, which they are in in turn; none where they do not compete by class.
+    pub(crate) priorities: Vec<QueuePriority>,
+    /// Whether there are several namespaces, and not too many to keep a histogram of each.
+    pub(crate) namespaces: bool,
+}
+
 /// What the host saw of a phase.
 #[derive(Default)]
 pub(crate) struct Tally {
@@ -59,8 +68,9 @@ pub(crate) struct Tally {
     pub(crate) directions: [Row; 3],
     /// All of them by the class of their queue, where queues compete by class.
     pub(crate) classes: BTreeMap<QueuePriority, Row>,
-    /// The classes of queues, in turn; none where they are not told apart.
-    priorities: Vec<QueuePriority>,
+    /// Reads, writes and others of each namespace that had any, counted from 0, where they are told apart.
+    pub(crate) namespaces: BTreeMap<u16, [Row; 3]>,
+    apart: Apart,
     /// Commands answered.
     answered: u64,
     /// Requests completed, counted or not.
@@ -69,9 +79,9 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// One that tells requests on queues of these classes apart, which queues are in in turn; or none.
-    pub(crate) fn telling(priorities: Vec<QueuePriority>) -> Self {
-        Tally { priorities, ..Tally::default() }
+    /// One that tells this apart.
+    pub(crate) fn telling(apart: Apart) -> Self {
+        Tally { apart, ..Tally::default() }
     }
 
     /// Requests counted.
@@ -81,14 +91,13 @@ impl Tally {
 
     /// All of it; what follows is told apart in the same way.
     fn take(&mut self) -> Tally {
-        let fresh = Tally::telling(self.priorities.clone());
+        let fresh = Tally::telling(self.apart.clone());
         std::mem::replace(self, fresh)
     }
 
     /// What was counted so far; it is counted anew.
     fn take_counted(&mut self) -> Tally {
-        let fresh =
-            Tally { answered: self.answered, finished: self.finished, ..Tally::telling(self.priorities.clone()) };
+        let fresh = Tally { answered: self.answered, finished: self.finished, ..Tally::telling(self.apart.clone()) };
         let notes = std::mem::take(&mut self.notes);
         std::mem::replace(self, Tally { notes, ..fresh })
     }
@@ -98,6 +107,10 @@ impl Tally {
         self.directions.iter_mut().zip(&other.directions).for_each(|(row, more)| row.join(more));
         for (class, more) in &other.classes {
             self.classes.entry(*class).or_default().join(more);
+        }
+        for (namespace, more) in &other.namespaces {
+            let rows = self.namespaces.entry(*namespace).or_default();
+            rows.iter_mut().zip(more).for_each(|(row, more)| row.join(more));
         }
     }
 }
@@ -119,16 +132,21 @@ impl Observe for Tally {
         self.answered += 1;
         self.notes.push(Note::Reaped { key: CommandKey::new(queue, command), counted: false });
     }
-    fn finished(&mut self, queue: QueueId, kind: IoKind, bytes: Bytes, latency: Span, is_counted: bool) {
+    fn finished(&mut self, queue: QueueId, io: &Io, bytes: Bytes, latency: Span, is_counted: bool) {
         if let Some(Note::Reaped { counted, .. }) = self.notes.last_mut() {
             *counted = is_counted;
         }
         self.finished += 1;
         if is_counted {
-            self.directions[direction(kind)].count(bytes, latency);
-            if !self.priorities.is_empty() {
-                let class = self.priorities[(queue.index() - 1) % self.priorities.len()];
+            let direction = direction(io.kind);
+            self.directions[direction].count(bytes, latency);
+            let Apart { priorities, namespaces } = &self.apart;
+            if !priorities.is_empty() {
+                let class = priorities[(queue.index() - 1) % priorities.len()];
                 self.classes.entry(class).or_default().count(bytes, latency);
+            }
+            if *namespaces {
+                self.namespaces.entry(io.device).or_default()[direction].count(bytes, latency);
             }
         }
     }

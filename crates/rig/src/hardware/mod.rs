@@ -17,7 +17,7 @@ pub(crate) use channel::{ChannelStage, ChannelWays, Fate};
 pub(crate) use doorbells::Doorbells;
 pub(crate) use front::FrontStage;
 pub use host::Unanswered;
-pub(crate) use host::{Halt, HostStage, LastWords, Ledger, PhaseOutcome, Row, Tally};
+pub(crate) use host::{Apart, Halt, HostStage, LastWords, Ledger, PhaseOutcome, Row, Tally};
 pub(crate) use interrupts::PendingInterrupts;
 pub use link::LinkTiming;
 pub(crate) use link::{LinkStage, LinkUsage, LinkWays};

@@ -266,7 +266,7 @@ impl Observe for Watch {
     fn reaped(&mut self, queue: QueueId, command: u16, _at: Time, _kind: IoKind, _latency: Span) {
         self.outstanding.retain(|other| *other != (queue, command));
     }
-    fn finished(&mut self, _queue: QueueId, _kind: IoKind, _bytes: Bytes, latency: Span, _counted: bool) {
+    fn finished(&mut self, _queue: QueueId, _io: &Io, _bytes: Bytes, latency: Span, _counted: bool) {
         self.latencies.push(latency);
     }
 }

@@ -1,0 +1,27 @@
+//! What the requests to one of several namespaces came to.
+
+use crate::Direction;
+use serde::{Deserialize, Serialize};
+
+/// The commands to one namespace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Namespace {
+    /// Reads.
+    pub read: Direction,
+    /// Writes.
+    pub write: Direction,
+    /// Everything else.
+    pub other: Direction,
+}
+
+impl Namespace {
+    /// Commands completed.
+    pub(crate) fn ios(&self) -> u64 {
+        self.directions().iter().map(|(_, direction)| direction.ios).sum()
+    }
+
+    /// All of them, by name.
+    pub(crate) fn directions(&self) -> [(&'static str, &Direction); 3] {
+        [("read", &self.read), ("write", &self.write), ("other", &self.other)]
+    }
+}
