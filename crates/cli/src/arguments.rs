@@ -1,6 +1,6 @@
 //! What can be said on the command line. Values go to the configuration as they are: it knows what they may be.
 
-use crate::{Shell, bench, calibrate, check, describe, experiment, list, replay, run, serve};
+use crate::{Shell, bench, calibrate, check, compare, describe, experiment, list, replay, run, serve};
 use clap::{Args, Parser, Subcommand};
 use rig::config::{ConfigError, Layers};
 use std::path::{Path, PathBuf};
@@ -76,6 +76,12 @@ pub(crate) enum Command {
         flashloom check --seed 21 --architecture deepflash\n  \
         flashloom check --mutation erase-unfenced")]
     Check(check::CheckArguments),
+    /// Put runs side by side, each figure with its ratio to that of the first
+    #[command(after_help = "Examples:\n  \
+        flashloom run --json one.json && flashloom run --cores 24 --json two.json\n  \
+        flashloom compare one.json two.json\n  \
+        flashloom compare one.json two.json --phases --only latency --csv latencies.csv")]
+    Compare(compare::CompareArguments),
     /// Show what there is to choose from
     #[command(after_help = "Examples:\n  flashloom list workloads\n  flashloom list devices --json -")]
     List(list::ListArguments),
@@ -104,6 +110,7 @@ impl Command {
             Command::Experiment(arguments) => arguments.run(shell),
             Command::Sweep(arguments) => arguments.run(shell),
             Command::Check(arguments) => arguments.run(shell),
+            Command::Compare(arguments) => arguments.run(shell),
             Command::List(arguments) => arguments.run(shell),
             Command::Describe(arguments) => arguments.run(shell),
             Command::Bench(arguments) => arguments.run(shell),

@@ -12,6 +12,7 @@ mod arguments;
 mod bench;
 mod calibrate;
 mod check;
+mod compare;
 mod describe;
 mod experiment;
 mod failure;

@@ -1,26 +1,31 @@
 //! Several runs side by side, each figure with its ratio to the first run's.
 
 use crate::page::{cells, put};
-use crate::{Figure, Page, Summary, figures};
+use crate::{Figure, Page, Summary};
 
-/// Runs (label, summary) as the columns of a table for the terminal that standard output is, or for a file.
-pub fn compare(runs: &[(&str, &Summary)]) -> String {
-    compare_on(Page::of_terminal(), runs)
-}
+/// Cells that the names of figures take, and those of a run with its ratio.
+const NAMES: usize = 26;
+const RUN: usize = 20;
 
-/// Runs (label, summary) as the columns of a table on `page`.
-pub fn compare_on(page: Page, runs: &[(&str, &Summary)]) -> String {
-    let header: Vec<&str> = std::iter::once("").chain(runs.iter().map(|(label, _)| *label)).collect();
-    let mut table = page.table(&header);
+/// Runs (label, summary) as the columns of tables on `page`, with these figures of theirs. Where not all fit beside each other there are
+/// several tables, each with the first run.
+pub fn compare(page: Page, runs: &[(&str, &Summary)], figures: &[Figure]) -> String {
     let summaries: Vec<&Summary> = runs.iter().map(|(_, summary)| *summary).collect();
-    for row in differences(&summaries) {
-        table.add_row(cells(&row));
-    }
-    for figure in figures(&summaries) {
-        table.add_row(cells(&row(&figure)));
-    }
+    let rows: Vec<Vec<String>> = differences(&summaries).into_iter().chain(figures.iter().map(row)).collect();
     let mut out = String::new();
-    put(&mut out, &table);
+    let beside = (page.width.saturating_sub(NAMES) / RUN).saturating_sub(1).max(1);
+    let others: Vec<usize> = (1..runs.len()).collect();
+    let none = [&[][..]];
+    for some in others.chunks(beside).chain(none.into_iter().filter(|_| others.is_empty())) {
+        let shown: Vec<usize> = std::iter::once(0).chain(some.iter().copied()).collect();
+        let labels: Vec<&str> = std::iter::once("").chain(shown.iter().map(|&run| runs[run].0)).collect();
+        let mut table = page.table(&labels);
+        for row in &rows {
+            let values = shown.iter().map(|&run| row[run + 1].as_str());
+            table.add_row(cells(&std::iter::once(row[0].as_str()).chain(values).collect::<Vec<_>>()));
+        }
+        put(&mut out, &table);
+    }
     out
 }
 
@@ -28,13 +33,14 @@ type Property = (&'static str, fn(&Summary) -> String);
 
 /// What was run, as far as it is not the same everywhere.
 fn differences(runs: &[&Summary]) -> Vec<Vec<String>> {
-    let what: [Property; 6] = [
+    let what: [Property; 7] = [
         ("architecture", |run| run.architecture.clone()),
         ("device", |run| run.device.clone()),
         ("processor", |run| run.processor.clone()),
         ("workload", |run| run.workload.clone().unwrap_or_default()),
         ("world", |run| run.world.clone()),
         ("seed", |run| run.seed.to_string()),
+        ("limited by", |run| run.bounds.first().map(|bound| bound.resource.clone()).unwrap_or_default()),
     ];
     let rows = what.into_iter().map(|(name, read)| (name, runs.iter().map(|run| read(run)).collect::<Vec<_>>()));
     let differing = rows.filter(|(_, values)| values.iter().any(|value| *value != values[0]));
@@ -54,7 +60,12 @@ fn row(figure: &Figure) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures;
     use crate::sample::sample;
+
+    fn compared(runs: &[(&str, &Summary)]) -> String {
+        compare(Page::PLAIN, runs, &figures(&runs.iter().map(|(_, run)| *run).collect::<Vec<_>>()))
+    }
 
     #[test]
     fn figures_stand_beside_each_other_with_their_ratio_to_the_first() {
@@ -63,7 +74,7 @@ mod tests {
         second.iops = first.iops / 2.0;
         second.locks = None;
         first.journal = None;
-        let text = compare_on(Page::PLAIN, &[("ours", &first), ("theirs", &second)]);
+        let text = compared(&[("ours", &first), ("theirs", &second)]);
         let line = |start: &str| {
             let found = text.lines().find(|line| line.trim_start().starts_with(start));
             found.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
@@ -74,5 +85,18 @@ mod tests {
         assert_eq!(line("lock waits"), Some("lock waits 24.0 k -".into()));
         assert_eq!(line("journal pages"), Some("journal pages - 4.80 k".into()));
         assert_eq!(line("time in flash"), Some("time in flash 47.1 µs 47.1 µs (1.00 x)".into()));
+    }
+
+    #[test]
+    fn many_runs_stand_in_several_tables_each_beside_the_first() {
+        let runs: Vec<(String, Summary)> =
+            (1..=6).map(|run| (format!("run {run}"), Summary { seed: run, ..sample() })).collect();
+        let runs: Vec<(&str, &Summary)> = runs.iter().map(|(label, run)| (label.as_str(), run)).collect();
+        let text = compared(&runs);
+        let headers = text.lines().filter(|line| line.contains("run 1"));
+        let headers: Vec<String> = headers.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(headers, ["run 1 run 2 run 3", "run 1 run 4 run 5", "run 1 run 6"]);
+        assert!(text.lines().all(|line| line.chars().count() <= Page::PLAIN.width), "{text}");
+        assert_eq!(compared(&runs[..1]).lines().filter(|line| line.contains("run 1")).count(), 1);
     }
 }

@@ -1,6 +1,6 @@
 //! Rows of figures as CSV (RFC 4180), for experiments and for other programs. Units are in the names of the columns.
 
-use crate::{Summary, figures};
+use crate::{Figure, Summary};
 
 /// One field of a row.
 #[derive(Clone, Debug, PartialEq)]
@@ -81,9 +81,8 @@ fn written(field: &Field) -> String {
     }
 }
 
-/// Several runs, a row each, after their labels and what was run.
-pub fn runs_csv(runs: &[(&str, &Summary)]) -> String {
-    let figures = figures(&runs.iter().map(|(_, summary)| *summary).collect::<Vec<_>>());
+/// Several runs, a row each, with these figures of theirs after their labels and what was run.
+pub fn runs_csv(runs: &[(&str, &Summary)], figures: &[Figure]) -> String {
     let named = ["run", "architecture", "device", "processor", "workload", "world", "seed"].map(str::to_owned);
     let columns: Vec<String> = named.into_iter().chain(figures.iter().map(|figure| figure.column())).collect();
     let mut csv = Csv::new(&columns);
@@ -100,6 +99,7 @@ pub fn runs_csv(runs: &[(&str, &Summary)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::figures;
     use crate::sample::sample;
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
         let (mut first, second) = (sample(), sample());
         first.cache = None;
         first.workload = Some("mixed".into());
-        let text = runs_csv(&[("a", &first), ("b", &second)]);
+        let text = runs_csv(&[("a", &first), ("b", &second)], &figures(&[&first, &second]));
         let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
         let column = rows[0].iter().position(|name| *name == "cache_hits_share").unwrap();
         assert_eq!(rows[1][column], "");

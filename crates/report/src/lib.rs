@@ -31,7 +31,7 @@ mod workers;
 
 pub use bounds::bounds;
 pub use check::Inconsistency;
-pub use compare::{compare, compare_on};
+pub use compare::compare;
 pub use csv::{Csv, Field, runs_csv};
 pub use histogram::{Histogram, Latency};
 pub use human::{bandwidth, of};

@@ -1,0 +1,174 @@
+//! `compare`: results that were kept, side by side.
+
+use crate::Shell;
+use crate::failure::unusable;
+use clap::Args;
+use report::{Figure, Summary, compare, figures, runs_csv};
+use serde::{Deserialize, Serialize};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+/// What `compare` is told.
+#[derive(Args)]
+pub(crate) struct CompareArguments {
+    /// Results: what --json of run or replay has written. The first is what the others are measured by
+    #[arg(required = true, value_name = "FILE")]
+    results: Vec<PathBuf>,
+    /// Compares each phase with those of its name, instead of all phases of a result together
+    #[arg(long)]
+    phases: bool,
+    /// Only figures whose names have this in them
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+    /// Writes a row for each result
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Writes the comparison as JSON; - is standard output
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+}
+
+/// A file of `run` or `replay`.
+#[derive(Deserialize)]
+struct Kept {
+    #[serde(flatten)]
+    whole: Summary,
+    #[serde(default)]
+    phases: Vec<Summary>,
+}
+
+impl Kept {
+    fn phases(&self) -> &[Summary] {
+        if self.phases.is_empty() { std::slice::from_ref(&self.whole) } else { &self.phases }
+    }
+}
+
+/// Results that are measured by the first of them.
+struct Group<'a> {
+    /// The name of their phase, where phases are apart.
+    phase: Option<&'a str>,
+    runs: Vec<(&'a str, &'a Summary)>,
+}
+
+/// The JSON form.
+#[derive(Serialize)]
+struct Comparison<'a> {
+    runs: Vec<Run<'a>>,
+    figures: Vec<Row<'a>>,
+}
+
+#[derive(Serialize)]
+struct Run<'a> {
+    name: &'a str,
+    architecture: &'a str,
+    device: &'a str,
+    processor: &'a str,
+    workload: Option<&'a str>,
+    world: &'a str,
+    seed: u64,
+    digest: Option<&'a str>,
+}
+
+/// A figure: its value in each run, null where a run has none.
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    column: String,
+    values: &'a [Option<f64>],
+}
+
+impl CompareArguments {
+    pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
+        let json = shell.json(self.json.as_deref())?;
+        let csv = self.csv.as_deref().map(|path| shell.open(path, "--csv")).transpose()?;
+        let kept = self.results.iter().map(|path| Ok((self.label(path), read(path)?)));
+        let kept = kept.collect::<anyhow::Result<Vec<_>>>()?;
+        let groups = self.groups(&kept);
+        let runs: Vec<(&str, &Summary)> = groups.iter().flat_map(|group| group.runs.iter().copied()).collect();
+        let figures = self.figures(&runs);
+        if let Some(text) = self.only.as_ref().filter(|_| figures.is_empty()) {
+            let help = "without --only all figures are listed, by name";
+            return Err(unusable(format!("--only {text}: no figure of these runs has this in its name"), help));
+        }
+        for Group { phase, runs } in &groups {
+            if let Some(phase) = phase {
+                shell.say(&format!("{}\n", shell.strong(phase)))?;
+            }
+            shell.say(&compare(shell.page, runs, &self.figures(runs)))?;
+        }
+        shell.say(&same_runs(&kept))?;
+        if let Some(mut csv) = csv {
+            csv.begin()?.write_all(runs_csv(&runs, &figures).as_bytes())?;
+        }
+        shell.put(json, &serde_json::to_string_pretty(&comparison(&runs, &figures))?)
+    }
+
+    /// What is compared with what: all results, or the phases of each name, in the order in which the names first come.
+    fn groups<'a>(&self, kept: &'a [(String, Kept)]) -> Vec<Group<'a>> {
+        if !self.phases {
+            let runs = kept.iter().map(|(label, kept)| (label.as_str(), &kept.whole)).collect();
+            return vec![Group { phase: None, runs }];
+        }
+        let mut groups: Vec<Group<'a>> = Vec::new();
+        for (label, kept) in kept {
+            for summary in kept.phases() {
+                let phase = summary.workload.as_deref();
+                match groups.iter_mut().find(|group| group.phase == phase) {
+                    Some(group) => group.runs.push((label, summary)),
+                    None => groups.push(Group { phase, runs: vec![(label, summary)] }),
+                }
+            }
+        }
+        groups
+    }
+
+    /// A file's name, or its path where others have that name too.
+    fn label(&self, path: &Path) -> String {
+        let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let alike = self.results.iter().filter(|other| stem(other) == stem(path)).count();
+        stem(path).filter(|_| alike == 1).unwrap_or_else(|| path.display().to_string())
+    }
+
+    fn figures(&self, runs: &[(&str, &Summary)]) -> Vec<Figure> {
+        let mut figures = figures(&runs.iter().map(|(_, summary)| *summary).collect::<Vec<_>>());
+        figures.retain(|figure| self.only.as_ref().is_none_or(|text| figure.name.contains(text.as_str())));
+        figures
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<Kept> {
+    let refused = |said: String| {
+        let help = "--json FILE of run and replay writes what this reads";
+        unusable(format!("{}: {said}", path.display()), help)
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| refused(format!("{error}; expected a result")))?;
+    let value: serde_json::Value =
+        serde_json::from_str(&text).map_err(|error| refused(format!("{error}; expected a result in JSON")))?;
+    if let Some(fault) = value.get("fault") {
+        return Err(refused(format!("the run found a fault ({fault}); expected one that ended well")));
+    }
+    serde_json::from_value(value).map_err(|error| refused(format!("{error}; expected the result of a run")))
+}
+
+/// Which of the others are the first run again, bit for bit.
+fn same_runs(kept: &[(String, Kept)]) -> String {
+    let Some(((first, run), others)) = kept.split_first() else { return String::new() };
+    let is_same = |other: &Kept| other.whole.digest.is_some() && other.whole.digest == run.whole.digest;
+    let same = others.iter().filter(|(_, other)| is_same(other));
+    same.map(|(label, _)| format!("{label} is {first} again, bit for bit: their digests are equal\n")).collect()
+}
+
+fn comparison<'a>(runs: &[(&'a str, &'a Summary)], figures: &'a [Figure]) -> Comparison<'a> {
+    let run = |&(name, run): &(&'a str, &'a Summary)| Run {
+        name,
+        architecture: &run.architecture,
+        device: &run.device,
+        processor: &run.processor,
+        workload: run.workload.as_deref(),
+        world: &run.world,
+        seed: run.seed,
+        digest: run.digest.as_deref(),
+    };
+    let row = |figure: &'a Figure| Row { name: &figure.name, column: figure.column(), values: &figure.values };
+    Comparison { runs: runs.iter().map(run).collect(), figures: figures.iter().map(row).collect() }
+}

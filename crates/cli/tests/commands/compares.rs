@@ -1,0 +1,73 @@
+//! Results that were kept, side by side.
+
+use crate::shell::{argument, file, flashloom, small};
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Keeps the result of a run of some architecture.
+fn kept(name: &str, architecture: &str) -> PathBuf {
+    let path = file(name, b"");
+    small(&["run", "--ios", "500", "--architecture", architecture, "--json", argument(&path)]);
+    path
+}
+
+#[test]
+fn runs_stand_side_by_side_and_equal_ones_are_told_so() {
+    let one = kept("deepflash.json", "deepflash");
+    let [two, again] = [kept("layered.json", "layered"), kept("again.json", "deepflash")];
+    let csv = file("compared.csv", b"");
+    let words = ["compare", argument(&one), argument(&two), argument(&again), "--csv", argument(&csv)];
+    let ended = flashloom(&words);
+    assert_eq!((ended.code, ended.err.as_str()), (0, ""), "{ended:?}");
+    let lines: Vec<String> =
+        ended.out.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    for line in ["deepflash layered again", "architecture deepflash layered deepflash"] {
+        assert!(lines.iter().any(|one| one == line), "{line}: {}", ended.out);
+    }
+    assert!(ended.out.contains("again is deepflash again, bit for bit") && !ended.out.contains("layered is"));
+    let rows = std::fs::read_to_string(csv).expect("it was written");
+    assert_eq!(rows.lines().count(), 4, "{rows}");
+
+    let json = flashloom(&["compare", argument(&one), argument(&two), "--only", "iops", "--json", "-"]).json();
+    let figures = json["figures"].as_array().expect("a list");
+    let iops = figures.iter().find(|figure| figure["column"] == "iops").expect("all runs have it");
+    let of = |path: &PathBuf| -> Value {
+        serde_json::from_str(&std::fs::read_to_string(path).expect("a result")).expect("JSON")
+    };
+    assert_eq!(iops["values"], Value::from(vec![of(&one)["iops"].clone(), of(&two)["iops"].clone()]));
+    assert!(figures.iter().all(|figure| figure["name"].as_str().is_some_and(|name| name.contains("iops"))), "{json}");
+}
+
+#[test]
+fn each_phase_is_compared_with_its_own_kind() {
+    let files = ["deepflash", "layered"].map(|name| kept(&format!("phases-{name}.json"), name));
+    let [one, two] = files.each_ref().map(|path| argument(path));
+    let ended = flashloom(&["compare", one, two, "--phases", "--only", "latency mean"]);
+    let out: Vec<&str> = ended.out.split_whitespace().collect();
+    let [reads, writes] = ["randread", "randwrite"].map(|name| out.iter().position(|word| *word == name));
+    assert!(reads.is_some() && reads < writes, "{ended:?}");
+    assert_eq!(out.iter().filter(|word| **word == "phases-layered").count(), 2, "{ended:?}");
+    assert!(!ended.out.contains("workload"), "it is the same in each table: {ended:?}");
+}
+
+#[test]
+fn what_is_no_result_is_refused_by_its_name() {
+    let faulty = file("faulty.json", br#"{"architecture": "deepflash", "fault": "it stood still"}"#);
+    let cut = file("cut.json", b"{\"iops\": ");
+    let other = file("other.json", b"{}");
+    let good = kept("good.json", "deepflash");
+    for (path, message) in [
+        (argument(&faulty), "faulty.json: the run found a fault (\"it stood still\"); expected one that ended well"),
+        (argument(&cut), "cut.json: EOF while parsing a value at line 1 column 9; expected a result in JSON"),
+        (argument(&other), "other.json: missing field `architecture`; expected the result of a run"),
+        ("missing.json", "missing.json: No such file or directory"),
+    ] {
+        let ended = flashloom(&["compare", argument(&good), path]);
+        assert_eq!((ended.code, ended.out.as_str()), (2, ""), "{ended:?}");
+        assert!(ended.err.contains(message) && ended.err.contains("help: --json FILE"), "{message}: {}", ended.err);
+    }
+    let none = flashloom(&["compare", argument(&good), "--only", "nothing like it"]);
+    assert!(none.code == 2 && none.err.contains("--only nothing like it: no figure"), "{none:?}");
+    let onto = flashloom(&["compare", argument(&good), "--json", argument(&good)]);
+    assert!(onto.code == 2 && onto.err.contains("expected a file of its own"), "{onto:?}");
+}
