@@ -29,12 +29,17 @@ pub(crate) struct CompareArguments {
 }
 
 /// A file of `run` or `replay`.
-#[derive(Deserialize)]
 struct Kept {
-    #[serde(flatten)]
     whole: Summary,
+    phases: Vec<Summary>,
+}
+
+/// What there may be in such a file beside the keys of a summary.
+#[derive(Deserialize)]
+struct Beside {
     #[serde(default)]
     phases: Vec<Summary>,
+    fault: Option<String>,
 }
 
 impl Kept {
@@ -142,12 +147,12 @@ fn read(path: &Path) -> anyhow::Result<Kept> {
         unusable(format!("{}: {said}", path.display()), help)
     };
     let text = std::fs::read_to_string(path).map_err(|error| refused(format!("{error}; expected a result")))?;
-    let value: serde_json::Value =
-        serde_json::from_str(&text).map_err(|error| refused(format!("{error}; expected a result in JSON")))?;
-    if let Some(fault) = value.get("fault") {
+    let unread = |error| refused(format!("{error}; expected the result of a run"));
+    let Beside { phases, fault } = serde_json::from_str(&text).map_err(unread)?;
+    if let Some(fault) = fault {
         return Err(refused(format!("the run found a fault ({fault}); expected one that ended well")));
     }
-    serde_json::from_value(value).map_err(|error| refused(format!("{error}; expected the result of a run")))
+    Ok(Kept { whole: Summary::from_json(&text).map_err(unread)?, phases })
 }
 
 /// Which of the others are the first run again, bit for bit.

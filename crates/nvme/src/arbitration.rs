@@ -77,12 +77,6 @@ impl Arbiter {
         arbiter
     }
 
-    /// New burst and weights; the round begins anew.
-    pub fn set_shares(&mut self, shares: ArbitrationShares) {
-        self.shares = shares;
-        self.begin_round();
-    }
-
     /// Puts an I/O queue into a class. Without effect under round robin.
     pub fn set_priority(&mut self, queue: QueueId, priority: QueuePriority) {
         if self.mode == Arbitration::RoundRobin || queue.0 == 0 {

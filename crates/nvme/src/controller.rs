@@ -14,7 +14,7 @@ use crate::namespaces::{Namespaces, Piece};
 use crate::spec::log_page::{HealthPage, warning};
 use crate::spec::registers::{self, AdminQueueAttributes, Configuration};
 use crate::spec::{COMPLETION_BYTES, FeatureId, PAGE_BYTES, QueuePriority, SUBMISSION_BYTES, Status};
-use crate::{Arbitration, ArbitrationShares, AsynchronousEvent, CoalescingSettings};
+use crate::{Arbitration, AsynchronousEvent, CoalescingSettings};
 use crate::{ControllerSettings, Transport};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{HostAddress, QueueId, Span};
@@ -536,11 +536,6 @@ impl Controller {
         while let Some((command_id, result)) = self.requests.deliver() {
             self.events.push_back(DeviceEvent::HeldCommandDone { command_id, result, status: Status::SUCCESS });
         }
-    }
-
-    /// Burst and weights in force.
-    pub fn arbitration_shares(&self) -> ArbitrationShares {
-        ArbitrationShares::from_feature(self.features.value(FeatureId::Arbitration, 0))
     }
 
     /// The coalescing in force for an I/O vector.

@@ -29,8 +29,6 @@ pub(crate) struct Lines {
     me: u64,
     /// Lines that each stage took from another core, and from memory.
     taken: Vec<(u64, u64)>,
-    transfers: u64,
-    waits: Span,
 }
 
 impl Lines {
@@ -40,7 +38,7 @@ impl Lines {
         let empty = Held { line: u64::MAX, sharers: 0, free_at: Time::ZERO };
         let held = vec![empty; prices.held as usize].into_boxed_slice();
         let taken = vec![(0, 0); stages];
-        Lines { held, mask: u64::from(prices.held) - 1, prices, me: 1, taken, transfers: 0, waits: Span::ZERO }
+        Lines { held, mask: u64::from(prices.held) - 1, prices, me: 1, taken }
     }
 
     /// The accesses that follow are this core's.
@@ -59,16 +57,6 @@ impl Lines {
     /// Lines that a stage took from another core, and from memory.
     pub(crate) fn taken(&self, stage: usize) -> (u64, u64) {
         self.taken[stage]
-    }
-
-    /// How many times a line went from one core to another.
-    pub(crate) fn transfers(&self) -> u64 {
-        self.transfers
-    }
-
-    /// Time that accesses stood in line for one another.
-    pub(crate) fn waits(&self) -> Span {
-        self.waits
     }
 }
 
@@ -91,13 +79,10 @@ impl Coherence for Lines {
         if mine {
             return own;
         }
-        let wait = held.free_at.since(at);
-        let stall = wait + self.prices.transfer + own;
+        let stall = held.free_at.since(at) + self.prices.transfer + own;
         held.free_at = at + stall;
         held.sharers = if access == Access::Read { held.sharers | me } else { me };
-        self.transfers += 1;
         self.taken[stage.index()].0 += 1;
-        self.waits += wait;
         stall
     }
 
@@ -123,6 +108,6 @@ mod tests {
         assert_eq!(access(1, Access::Atomic, at), nanos(120), "another's");
         assert_eq!(access(2, Access::Read, at), nanos(120 + 100), "stands in line");
         assert_eq!(access(2, Access::Read, at), Span::ZERO, "has a copy");
-        assert_eq!((lines.transfers(), lines.waits()), (2, nanos(120)));
+        assert_eq!([0, 1, 2].map(|stage| lines.taken(stage)), [(0, 1), (1, 0), (1, 0)]);
     }
 }

@@ -439,10 +439,6 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             ..usage
         })
     }
-    /// How many times a shared line went from one core to another, and how long accesses queued for one.
-    pub fn line_transfers(&self) -> (u64, Span) {
-        (self.lines.transfers(), self.lines.waits())
-    }
     /// The observer.
     pub fn probe(&self) -> &P {
         &self.probe

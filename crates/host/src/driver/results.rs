@@ -138,11 +138,6 @@ impl PhaseResults {
         self.per_second(self.kinds.iter().map(|tally| tally.ios).sum())
     }
 
-    /// Bytes a second over the window that reads and writes moved.
-    pub fn bytes_per_second(&self) -> f64 {
-        self.per_second([IoKind::Read, IoKind::Write].map(|kind| self.of(kind).bytes.0).iter().sum())
-    }
-
     /// Commands outstanding, averaged over the time of the window.
     pub fn queue_depth(&self) -> f64 {
         let picos = self.window().picos();

@@ -297,7 +297,6 @@ fn features_are_what_they_were_set_to() {
     assert!(!controller.write_cache_enabled());
     assert_eq!(controller.coalescing(7), CoalescingSettings::NONE);
     assert_eq!(controller.coalescing(8), CoalescingSettings { threshold: 4, time: 10 });
-    assert_eq!(controller.arbitration_shares().weights, [2, 3, 4]);
     let default = Submission::get_features(FeatureId::VolatileWriteCache, FeatureSelect::Default);
     assert_eq!(result(&mut controller, default), 1);
 
