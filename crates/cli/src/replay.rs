@@ -120,6 +120,7 @@ impl ReplayArguments {
                 mode: if self.mode == Timing::Timed { "timed" } else { "closed" }.into(),
                 replayed: summary.ios,
                 device: self.chosen(recorded.summary()).map(str::to_owned),
+                namespace_devices: self.apart(recorded.summary()).to_vec(),
                 ..described(recorded.summary(), trace.summary(), &namespaces)
             });
         };
@@ -137,6 +138,12 @@ impl ReplayArguments {
     /// The device that `--devices N` chose, of which the trace has no other left.
     fn chosen<'a>(&self, found: &'a TraceSummary) -> Option<&'a str> {
         found.devices.first().filter(|_| matches!(self.wanted(), Ok(Devices::Only(_)))).map(String::as_str)
+    }
+
+    /// The devices that have a namespace each, in the order of these; none where all go to one.
+    fn apart<'a>(&self, found: &'a TraceSummary) -> &'a [String] {
+        let are_apart = found.devices.len() > 1 && matches!(self.wanted(), Ok(Devices::Separate));
+        if are_apart { &found.devices } else { &[] }
     }
 
     /// Queues that are kept full have no speed to be played at. Whether it is a number to play a trace at, the trace says.
@@ -260,11 +267,13 @@ impl ReplayArguments {
         if let Some(name) = self.chosen(&summary) {
             text += &format!("  --devices {} is device {name}\n", self.devices);
         }
-        if summary.devices.len() > 1 && namespaces.len() > 1 {
-            let sizes: Vec<String> =
-                namespaces.iter().map(|sectors| Bytes(sectors * SECTOR_BYTES).to_string()).take(4).collect();
-            let more = if namespaces.len() > 4 { ", ..." } else { "" };
-            text += &format!("  a namespace for each device: {}{more}\n", sizes.join(", "));
+        let apart = self.apart(&summary);
+        if !apart.is_empty() {
+            let each = apart.iter().zip(namespaces).zip(1..);
+            let each = each
+                .map(|((device, sectors), at)| format!("{at} is device {device} ({})", Bytes(sectors * SECTOR_BYTES)));
+            let more = if apart.len() > 3 { ", ..." } else { "" };
+            text += &format!("  namespace {}{more}\n", each.take(3).collect::<Vec<_>>().join(", "));
         }
         text.push('\n');
         shell.say(&text)?;

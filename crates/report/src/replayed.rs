@@ -25,6 +25,9 @@ pub struct Replay {
     /// The one that was chosen, as the file names it; nothing where all are replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
+    /// Where each device has a namespace of its own, their names in the order of the namespaces, which are numbered from 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub namespace_devices: Vec<String>,
     /// The namespaces of the drive, bytes.
     #[serde(default)]
     pub namespace_bytes: Vec<u64>,

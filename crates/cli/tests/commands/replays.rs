@@ -77,9 +77,12 @@ fn the_trace_is_introduced_before_the_result() {
     let out = small(&["replay", argument(&path)]).out;
     let introduced = out.find("3 requests to 2 devices (spc)").unwrap();
     assert!(introduced < out.find("IOPS").unwrap(), "{out}");
-    for part in
-        ["66.7 % reads", "a namespace for each device: ", "replayed from shown.spc (spc, closed), which has 3 requests"]
-    {
+    for part in [
+        "66.7 % reads",
+        "  namespace 1 is device 0 (",
+        ", 2 is device 1 (",
+        "replayed from shown.spc (spc, closed), which has 3 requests",
+    ] {
         assert!(out.contains(part), "{part}: {out}");
     }
     let json = small(&["replay", argument(&path), "--json", "-"]).json();
@@ -87,6 +90,10 @@ fn the_trace_is_introduced_before_the_result() {
     assert_eq!((trace["devices"].as_u64(), trace["end_bytes"].as_u64()), (Some(2), Some(108 * 512)));
     assert_eq!((trace["span_ns"].as_u64(), trace["write_bytes_mean"].as_f64()), (Some(200_000_000), Some(3584.0)));
     assert_eq!(trace["namespace_bytes"].as_array().map(Vec::len), Some(2));
+    assert_eq!(trace["namespace_devices"], Value::from(vec!["0", "1"]));
+    let folded =
+        small(&["replay", argument(&path), "--devices", "fold", "--set", "device.namespace_bytes=[\"4MiB\",\"rest\"]"]);
+    assert!(!folded.out.contains("is device"), "{folded:?}");
     assert!(trace.get("on_drive").is_none(), "nothing was wrapped: {trace}");
     let only = file("only.spc", b"0,8,4096,w,0.5\n");
     let trace = &small(&["replay", argument(&only), "--json", "-"]).json()["trace"];
@@ -201,7 +208,7 @@ fn the_device_that_was_chosen_is_named() {
         assert_eq!(json["trace"]["device"], name, "{json}");
     }
     for words in [&[][..], &["--devices", "fold"]] {
-        assert!(!replay(words).out.contains("is device"), "{words:?}");
+        assert!(!replay(words).out.contains("--devices"), "{words:?}");
         assert!(replay(&[words, &["--json", "-"]].concat()).json()["trace"].get("device").is_none(), "{words:?}");
     }
 }
