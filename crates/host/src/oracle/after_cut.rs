@@ -283,6 +283,22 @@ mod tests {
         read(&mut oracle, 0, 8, &words(0, 8, &[&two, &three])).unwrap();
     }
 
+    #[test]
+    fn a_read_that_came_before_a_write_that_lasts_may_find_what_was_given_up() {
+        let mut oracle = oracle(true);
+        let one = write(&mut oracle, 0, 8);
+        oracle.completed(&one, &[]).unwrap();
+        oracle.power_cut();
+        oracle.give_up(|page| page == 0);
+        let early = oracle.submitted(QueueId(2), Access::Read, Lba(0), 8);
+        let mut two = write(&mut oracle, 0, 8);
+        two.through = true;
+        oracle.completed(&two, &[]).unwrap();
+        let late = oracle.submitted(QueueId(2), Access::Read, Lba(0), 8);
+        oracle.completed(&late, &words(0, 8, &[&one])).unwrap_err();
+        oracle.completed(&early, &words(0, 8, &[&one])).unwrap();
+    }
+
     /// The write may never have reached the drive: what is read once the page can be read again may be older.
     #[test]
     fn a_flush_does_not_promise_what_was_given_up_before() {

@@ -148,8 +148,8 @@ impl Oracle {
             (Content::SPOILED, _) => {}
             (Content::GIVEN_UP, Some(power)) => {
                 met.push((due, lba));
-                let may = power.candidates(lba.0 / PAGE_SECTORS as u64, (lba.0 % PAGE_SECTORS as u64) as usize);
-                may.into_iter().for_each(|content| self.gather(content, lba, met, held));
+                let may = power.given_up(lba.0 / PAGE_SECTORS as u64, (lba.0 % PAGE_SECTORS as u64) as usize);
+                may.iter().for_each(|&content| self.gather(content, lba, met, held));
             }
             _ if due.is_copied() => {
                 met.push((due, lba));
@@ -186,7 +186,7 @@ impl Oracle {
             }
         };
         match &self.power {
-            Some(power) if settled == Content::GIVEN_UP => power.candidates(page, position),
+            Some(power) if settled == Content::GIVEN_UP => power.given_up(page, position).to_vec(),
             _ => vec![settled],
         }
     }

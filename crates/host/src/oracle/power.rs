@@ -146,6 +146,9 @@ pub(super) struct Power {
     uncertain: BTreeSet<u64>,
     /// Of those that were read in part, what was found.
     partly: BTreeMap<u64, Found>,
+    /// What each sector of the pages might have held that could not be read since the last cut. Their histories go on: a write that lasts
+    /// takes older ones out of them, which a read that came before it may find all the same.
+    given_up: BTreeMap<u64, Found>,
 }
 
 impl Power {
@@ -157,6 +160,7 @@ impl Power {
             pages: BTreeMap::new(),
             uncertain: BTreeSet::new(),
             partly: BTreeMap::new(),
+            given_up: BTreeMap::new(),
         }
     }
 
@@ -223,6 +227,7 @@ impl Power {
         self.uncertain.clear();
         self.seen.clear();
         self.partly.clear();
+        self.given_up.clear();
         for (&page, history) in &self.pages {
             if history.writes.is_empty() {
                 certain.push((page, history.base));
@@ -238,6 +243,9 @@ impl Power {
     pub(super) fn give_up(&mut self, page: u64, now: u64) {
         self.uncertain.remove(&page);
         self.partly.remove(&page);
+        if let Some(history) = self.pages.get(&page) {
+            self.given_up.insert(page, std::array::from_fn(|sector| history.candidates(sector)));
+        }
         for write in self.pages.get_mut(&page).into_iter().flat_map(|history| &mut history.writes) {
             write.answered = Some(now.min(write.answered.unwrap_or(now)));
             write.given_up = true;
@@ -252,9 +260,14 @@ impl Power {
         self.uncertain.iter().copied()
     }
 
-    /// What a sector of an uncertain page may hold, or of one that was given up.
+    /// What a sector of an uncertain page may hold.
     pub(super) fn candidates(&self, page: u64, sector: usize) -> Vec<Content> {
         self.pages[&page].candidates(sector)
+    }
+
+    /// What a sector of a page that was given up might have held then.
+    pub(super) fn given_up(&self, page: u64, sector: usize) -> &[Content] {
+        self.given_up.get(&page).map_or(&[], |page| &page[sector])
     }
 
     /// Whether every write shows in all of the sectors that it changed together, or in none.
