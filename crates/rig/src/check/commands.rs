@@ -2,6 +2,7 @@
 //! requests that are drawn become these, by draws of their own.
 
 use super::case::Case;
+use super::collide;
 use super::draw::Draw;
 use crate::Device;
 use firmware::{MappingScheme, Mutation};
@@ -12,7 +13,7 @@ use workload::{Io, IoKind, Range, Source};
 /// Tells these draws from the others.
 const COMMANDS: u64 = 0x5eed_000b_0000_0000;
 
-/// How far from where it goes a Copy reads for the most part, in blocks.
+/// How far requests reach for the most part, in blocks, unless all are after a few pages.
 const NEAR: u64 = 512;
 
 /// What becomes of one request of so many; 0 is none.
@@ -26,6 +27,8 @@ pub(super) struct Shares {
     copy: u32,
     /// Of Deallocates, one with further ranges.
     ranges: u32,
+    /// How far from where it goes a Copy reads for the most part, and a Deallocate has further ranges; in blocks.
+    near: u64,
 }
 
 /// Of every second case, which of these its hosts send. Where flash fails, a page that cannot be read is lost, so that no host makes
@@ -33,8 +36,9 @@ pub(super) struct Shares {
 pub(super) fn shares(case: &Case, device: &Device) -> Option<Shares> {
     let mut draw = Draw::new(case.seed.rotate_left(24) ^ COMMANDS);
     let (is_drawn, planted) = (draw.coin(), case.mutation);
+    let near = collide::near(case).unwrap_or(NEAR);
     if planted.is_some_and(Mutation::concerns_commands) {
-        return Some(Shares { verify: 8, spoil: 15, copy: 5, ranges: 1 });
+        return Some(Shares { verify: 8, spoil: 15, copy: 5, ranges: 1, near });
     }
     if planted.is_some() || !is_drawn {
         return None;
@@ -44,6 +48,7 @@ pub(super) fn shares(case: &Case, device: &Device) -> Option<Shares> {
         spoil: draw.of(&[0, 0, 60, 15]),
         copy: draw.of(&[0, 20, 5]),
         ranges: draw.of(&[0, 1, 2]),
+        near,
     };
     let fails = device.faults.is_some() || device.memory_flips > 0.0;
     Some(Shares { spoil: if fails { 0 } else { shares.spoil }, ..shares })
@@ -65,8 +70,13 @@ pub(super) struct Varied {
 impl Varied {
     pub(super) fn new(inner: Box<dyn Source>, shares: Shares, seed: u64, device: &Device) -> Self {
         let (namespaces, block) = (device.drive.namespaces.clone(), device.drive.format.sectors());
-        // With hybrid mapping each takes a merge.
-        let ranges_most = if device.settings.mapping == MappingScheme::Page { 255 } else { 5 };
+        let ranges_most = match device.settings.mapping {
+            // Those of many commands at one place would keep the others waiting for longer than hosts do.
+            MappingScheme::Page if shares.near < NEAR => 20,
+            MappingScheme::Page => 255,
+            // Each takes a merge.
+            MappingScheme::Hybrid { .. } => 5,
+        };
         Varied { inner, shares, draw: Draw::new(seed ^ COMMANDS), namespaces, block, ranges_most, ranges: Vec::new() }
     }
 
@@ -78,7 +88,7 @@ impl Varied {
     fn place(&mut self, blocks: u64, near: u64, all: u64) -> u64 {
         let (from, to) = match self.draw.within(0..=3) {
             0 => (0, all),
-            _ => (near.saturating_sub(NEAR), (near + NEAR + blocks).min(all)),
+            _ => (near.saturating_sub(self.shares.near), (near + self.shares.near + blocks).min(all)),
         };
         let room = to.saturating_sub(from).saturating_sub(blocks);
         (from + u64::from(self.draw.within(0..=room as u32))).min(all - blocks)
@@ -124,7 +134,7 @@ impl Source for Varied {
     fn next_io(&mut self) -> Option<Io> {
         let mut io = self.inner.next_io()?;
         self.ranges.clear();
-        let Shares { verify, spoil, copy, ranges } = self.shares;
+        let Shares { verify, spoil, copy, ranges, .. } = self.shares;
         match io.kind {
             IoKind::Read if self.is_turn(verify) => io.kind = IoKind::Verify,
             IoKind::Write if self.is_turn(spoil) => io.kind = IoKind::WriteUncorrectable,

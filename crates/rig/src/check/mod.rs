@@ -2,6 +2,7 @@
 //! the cuts and what they tear; the oracle at the host decides what a correct drive may answer.
 
 mod case;
+mod collide;
 mod commands;
 mod draw;
 mod further;

@@ -4,6 +4,7 @@
 mod parts;
 
 use super::case::Case;
+use super::collide::{self, Colliding, collides};
 use super::commands::{Varied, shares};
 use super::draw::Draw;
 use super::further::{self, goes_further, vary};
@@ -101,6 +102,9 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         } else {
             draw.phase("checked", &device, seed, case.ios, further::others(case, FLUSHES))
         };
+        if collides(case) {
+            phase.source = Box::new(Colliding::new(phase.source, case, seed, &device));
+        }
         if let Some(shares) = shares(case, &device) {
             phase.source = Box::new(Varied::new(phase.source, shares, seed, &device));
         }
@@ -111,7 +115,7 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
     let mut session = Session::new(&device, "small", processor(), case.seed, phases, 0)?;
     for leg in 1..=case.cuts {
         let drawn = fates.moment();
-        let moment = if buries(case) { late_moment(case, leg) } else { drawn };
+        let moment = if buries(case) { late_moment(case, leg) } else { collide::moment(case, leg).unwrap_or(drawn) };
         session.run_before(session.now() + moment)?;
         match fates.0.within(0..=3) {
             _ if gives_out(&device) => await_moment(&mut session, 2_000, |session| session.failures().2)?,
@@ -274,16 +278,18 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
         (device.drive.queues, device.depth, device.vectors) = (1, 1, 1);
     }
     let through_every = draw.of(&[0, 3, 10]);
+    collide::crowd(case, &mut device);
     vary(case, &mut device);
     protect(case, &mut device);
     wear_out(case, &mut device);
     charge(case, &mut device);
+    let [through_every, reads_through_every] = collide::through(case).unwrap_or([through_every, reads_through(case)]);
     device.cuts = Some(PowerCuts {
         volatile: device.has_volatile_cache(),
         whole: device.page_sectors(),
         through_every,
         through_from: turned_off(case),
-        reads_through_every: reads_through(case),
+        reads_through_every,
     });
     device
 }
