@@ -24,6 +24,9 @@ pub(super) struct DieRows {
     pub(super) left: u32,
     /// Whether all of them so far are erased.
     pub(super) erased: bool,
+    /// Whether one of the group's first row is, and whether beside others: then an erase was cut short that had come to some of its blocks.
+    pub(super) begins_erased: bool,
+    is_half_erased: bool,
     /// What is left of a list, the next at the end.
     pub(super) listed: Vec<(u32, u32)>,
 }
@@ -49,9 +52,13 @@ impl DieRows {
         (rows, end): (u32, u32),
         wanted: impl Fn(u32) -> bool,
     ) -> bool {
+        if self.row == 0 {
+            self.is_half_erased = std::mem::take(&mut self.begins_erased) && !self.erased;
+        }
         match course {
-            // A block is programmed in the order of its pages, so behind a row that is erased there is nothing.
-            Course::Groups if !self.erased && self.row + 1 < rows => {
+            // A block is programmed in the order of its pages, so behind a row that is erased there is nothing. But a block that was filled
+            // on behind a power cut may lack pages beside those of another, which may be erased by now.
+            Course::Groups if (!self.erased || self.is_half_erased) && self.row + 1 < rows => {
                 self.row += 1;
                 return true;
             }

@@ -249,6 +249,7 @@ impl Boot {
         if self.step == Step::Probe {
             self.probe(group, (lpn, owner, version));
         }
+        self.rows[die as usize].begins_erased |= row == 0 && lpn == Frames::ERASED;
         if lpn != Frames::ERASED {
             self.rows[die as usize].erased = false;
             match self.step {
