@@ -176,8 +176,8 @@ pub(crate) struct Port {
 pub(crate) struct QueuePair {
     rings: HostQueuePair,
     slots: Vec<u16>,
-    /// Of each slot whether its command changes blocks, or makes changes durable.
-    changes: Vec<bool>,
+    /// Of each slot whether the success of its command says that something outlasts the power.
+    promises: Vec<bool>,
 }
 
 impl QueuePair {
@@ -206,7 +206,7 @@ impl Port {
             let submissions = HostSubmissionQueue::new(shape.submissions(queue), shape.entries());
             let completions = HostCompletionQueue::new(shape.completions(queue), shape.entries());
             let rings = HostQueuePair::new(queue, submissions, completions);
-            QueuePair { rings, slots: (0..shape.depth).rev().collect(), changes: vec![false; shape.depth.into()] }
+            QueuePair { rings, slots: (0..shape.depth).rev().collect(), promises: vec![false; shape.depth.into()] }
         };
         let free = (1..=shape.pairs).rev().map(|id| pair(QueueId(id))).collect();
         Port { memory, shape, line, free, rung: false, pages: Vec::new() }
@@ -291,8 +291,7 @@ impl Port {
                 point(&*self.memory, list, &self.pages)
             }
         };
-        let opcode = Opcode::try_from(submission.opcode());
-        pair.changes[usize::from(slot)] = opcode.is_ok_and(|opcode| opcode.changes_media() || opcode == Opcode::Flush);
+        pair.promises[usize::from(slot)] = promises(&submission);
         let [first, second, _, _, _, fifth, sixth, seventh] = submission.0;
         let entry = Submission([first & !FLAGS, second, 0, 0, 0, fifth, sixth, seventh]);
         let entry = entry.with_pointer(data).with_command_id(slot);
@@ -302,14 +301,14 @@ impl Port {
     }
 
     /// Takes a completion; its identifier is the slot, which is the caller's until it gives it back. Where what keeps the drive's pages
-    /// has failed, changes did not come to last, whatever the drive believes.
+    /// has failed, nothing more came to last, whatever the drive believes.
     pub(crate) fn reap(&mut self, pair: &mut QueuePair) -> Option<Completion> {
         let completion = pair.rings.reap(&*self.memory)?;
         let head = u32::from(pair.rings.head());
         self.line.heads[usize::from(pair.id().0) - 1].store(head, Ordering::Release);
         self.rung = true;
-        let changes = pair.changes[usize::from(completion.command_id())] && completion.status().is_success();
-        Some(if changes && !self.line.keeps() { completion.with_status(Status::WRITE_FAULT) } else { completion })
+        let promises = pair.promises[usize::from(completion.command_id())] && completion.status().is_success();
+        Some(if promises && !self.line.keeps() { completion.with_status(Status::WRITE_FAULT) } else { completion })
     }
 
     /// Whether there is anything new for the drive.
@@ -323,6 +322,13 @@ impl Port {
             self.line.wake_drive();
         }
     }
+}
+
+/// Whether the success of a command says that something outlasts the power: it changes blocks, makes changes durable, or reads what is to
+/// be on flash first (FUA, NVM §3.2.4).
+fn promises(submission: &Submission) -> bool {
+    let changes = |opcode: Opcode| opcode.changes_media() || opcode == Opcode::Flush;
+    submission.fua() || Opcode::try_from(submission.opcode()).is_ok_and(changes)
 }
 
 /// A pointer to pages, of which those after the first may have to be in a list.

@@ -51,6 +51,22 @@ fn judge(host: &mut Host, holds: &[u8], but: u64) {
     }
 }
 
+/// What is read with force unit access is on flash first: nobody is told so any more, for it may be in memory alone.
+fn judge_forced(host: &mut Host, holds: &[u8], but: u64) {
+    let page = (0..PAGES).find(|page| *page != but).expect("there are many");
+    let (slba, data) = (page * 8, [holds[page as usize]; PAGE]);
+    let reads = [
+        (Submission::read(1, slba, 8, NOWHERE), Payload::Receive(PAGE)),
+        (Submission::verify(1, slba, 8), Payload::None),
+        (Submission::compare(1, slba, 8, NOWHERE), Payload::Send(&data)),
+    ];
+    for (read, payload) in reads {
+        assert_eq!(host.queues[0].command(read.with_fua(), payload).0.status(), Status::WRITE_FAULT, "{read:x?}");
+        let plain = host.queues[0].command(read, payload).0.status();
+        assert_eq!(plain, Status::SUCCESS, "{read:x?}");
+    }
+}
+
 /// Ends it in order; its exit code.
 fn end(drive: &Drive) -> i32 {
     assert!(Command::new("kill").args(["-TERM", &drive.id().to_string()]).status().expect("kill").success());
@@ -71,6 +87,7 @@ fn refused(architecture: &str, is_killed: bool) {
     // Of a page whose write failed nobody knows what it holds.
     assert_eq!(write(&mut host, but, 9), Status::WRITE_FAULT, "{architecture}");
     assert_eq!(host.queues[0].command(FLUSH, Payload::None).0.status(), Status::WRITE_FAULT, "{architecture}");
+    judge_forced(&mut host, &holds, but);
     // It looks once a second.
     std::thread::sleep(Duration::from_millis(1_500));
     assert_eq!(critical_warning(&mut host), warning::READ_ONLY, "{architecture}");

@@ -49,6 +49,7 @@ pub(crate) enum Over {
 }
 
 /// A command's data.
+#[derive(Clone, Copy)]
 pub(crate) enum Payload<'a> {
     None,
     Send(&'a [u8]),
