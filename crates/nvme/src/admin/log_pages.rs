@@ -34,9 +34,11 @@ impl Controller {
         if ![0, ALL_NAMESPACES].contains(&submission.namespace()) {
             return Err(Status::INVALID_FIELD);
         }
-        // An index offset (OT) is for pages that have one; none here does. Of command sets (CSI) there is NVM alone.
+        // An index offset (OT) is for pages that have one; none here does. A command set (CSI) is looked at where a page is of one (Base
+        // figure 202), and there is NVM alone.
         let (index_offset, command_set) = (submission.dword(14) >> 23 & 1, submission.dword(14) >> 24);
-        if offset % 4 != 0 || offset > page.len() as u64 || index_offset != 0 || command_set != 0 {
+        let is_other_set = id == log_page::EFFECTS && command_set != 0;
+        if offset % 4 != 0 || offset > page.len() as u64 || index_offset != 0 || is_other_set {
             return Err(Status::INVALID_FIELD);
         }
         // Where it ends there is nothing more, which may be asked for (Base §5.16, LPOL).

@@ -40,6 +40,17 @@ fn a_log_page_may_be_asked_for_from_its_end() {
     assert_eq!(status(&mut controller, from(516)), Status::INVALID_FIELD);
 }
 
+/// Base figure 202: of those that there are one alone is told by command set, and of these there is NVM (0).
+#[test]
+fn a_command_set_is_looked_at_where_a_log_page_has_one() {
+    let mut controller = managed();
+    let of = |id| Submission::get_log_page(id, 0, 1, NOWHERE).with_dword(14, 2 << 24);
+    for id in [log_page::SUPPORTED_PAGES, log_page::ERRORS, log_page::HEALTH, log_page::FIRMWARE, log_page::FEATURES] {
+        assert_eq!(data(&mut controller, of(id)).len(), 4, "page {id:#x}");
+    }
+    assert_eq!(status(&mut controller, of(log_page::EFFECTS)), Status::INVALID_FIELD);
+}
+
 /// CNS 1Ah and 1Bh are CNS 10h and 05h for the one command set that there is.
 #[test]
 fn allocated_namespaces_are_told_by_command_set_too() {
