@@ -24,7 +24,7 @@ pub(crate) struct Interrupts(Vec<Vector>);
 struct Vector {
     event: Option<OwnedFd>,
     masked: bool,
-    /// Raised while it was masked.
+    /// Raised while it was masked or had no event.
     pending: bool,
 }
 
@@ -45,9 +45,15 @@ impl Interrupts {
         (0..).zip(vectors).map(|(bit, vector)| u8::from(vector.pending) << bit).sum()
     }
 
-    /// Forgets every event.
+    /// The client is gone: forgets every event, and what was raised.
     pub(crate) fn clear(&mut self) {
         self.0.fill_with(Vector::default);
+    }
+
+    /// Takes every event away. What was raised, or is before there are others, waits for these: QEMU does so when its guest takes one
+    /// vector more.
+    fn disable(&mut self) {
+        self.0.iter_mut().for_each(|vector| (vector.event, vector.masked) = (None, false));
     }
 
     /// The function is reset: what was raised before is not told after, and nothing is masked. The events are the client's, which need not
@@ -74,7 +80,7 @@ impl Interrupts {
         let range = start as usize..(start as usize).checked_add(count as usize).ok_or(Errno::INVAL)?;
         let vectors = self.0.get_mut(range).ok_or(Errno::INVAL)?;
         if (kind, action, count) == (NO_DATA, TRIGGER, 0) {
-            self.clear();
+            self.disable();
             return Ok(());
         }
         if kind == EVENTS {
@@ -112,6 +118,7 @@ fn give(vectors: &mut [Vector], files: Vec<OwnedFd>) -> Result<(), Errno> {
     let mut files = files.into_iter();
     for vector in vectors {
         vector.event = files.next();
+        vector.signal();
     }
     Ok(())
 }
@@ -128,18 +135,21 @@ fn check(file: &OwnedFd) -> Result<(), Errno> {
 
 impl Vector {
     fn raise(&mut self) {
-        if self.masked {
-            self.pending = true;
-        } else if let Some(event) = &self.event {
-            // It fails only where it is raised already.
-            let _ = rustix::io::write(event, &1u64.to_ne_bytes());
-        }
+        self.pending = true;
+        self.signal();
     }
 
     fn unmask(&mut self) {
         self.masked = false;
-        if std::mem::take(&mut self.pending) {
-            self.raise();
+        self.signal();
+    }
+
+    /// Tells what is pending, where it may and somebody listens.
+    fn signal(&mut self) {
+        if let Some(event) = self.event.as_ref().filter(|_| self.pending && !self.masked) {
+            self.pending = false;
+            // It fails only where it is raised already.
+            let _ = rustix::io::write(event, &1u64.to_ne_bytes());
         }
     }
 }
@@ -187,6 +197,32 @@ mod tests {
         interrupts.set(ask(NO_DATA | TRIGGER, 0, 0), Vec::new()).unwrap();
         interrupts.raise(1);
         assert_eq!(raised(&mine), 0);
+    }
+
+    /// As a pending bit does (PCI Express Base 4.0 section 7.7.2.9): it is told when somebody listens.
+    #[test]
+    fn what_is_raised_while_a_vector_has_no_event_waits_for_one() {
+        let (mut interrupts, mine) = (Interrupts::new(3), event());
+        let give = |interrupts: &mut Interrupts, files| interrupts.set(ask(EVENTS | TRIGGER, 1, 1), files).unwrap();
+        let mine_again = || vec![mine.try_clone().unwrap()];
+        interrupts.raise(1);
+        interrupts.raise(1);
+        assert_eq!(interrupts.pending(0), 1 << 1);
+        give(&mut interrupts, mine_again());
+        assert_eq!((raised(&mine), interrupts.pending(0)), (1, 0));
+        give(&mut interrupts, Vec::new());
+        interrupts.raise(1);
+        interrupts.set(ask(NO_DATA | MASK, 1, 1), Vec::new()).unwrap();
+        give(&mut interrupts, mine_again());
+        assert_eq!(raised(&mine), 0, "it is masked");
+        // All are taken away, and given anew.
+        interrupts.set(ask(NO_DATA | TRIGGER, 0, 0), Vec::new()).unwrap();
+        interrupts.raise(0);
+        assert_eq!(interrupts.pending(0), 0b11);
+        give(&mut interrupts, mine_again());
+        assert_eq!((raised(&mine), interrupts.pending(0)), (1, 1));
+        interrupts.clear();
+        assert_eq!(interrupts.pending(0), 0, "of another client's");
     }
 
     #[test]
