@@ -8,11 +8,12 @@ use nvme::HostMemory;
 use nvme::spec::PAGE_BYTES;
 use rustix::fs::{SealFlags, fcntl_get_seals, fstatfs};
 use rustix::io::Errno;
+use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use units::HostAddress;
 use vm_memory::{Bytes as _, FileOffset, MmapRegion, VolatileMemory};
 use zerocopy::IntoBytes;
@@ -87,19 +88,67 @@ struct Map {
     access: Access,
     /// A copy shares it.
     backing: Arc<Backing>,
-    tenure: Tenure,
+    /// None where all numbers are taken: the drive has no name for it.
+    tenure: Option<Tenure>,
 }
 
-/// The time in which a piece is there, from its making or its renewal on: those before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tenure(pub(crate) u64);
+/// Tenures that there are at once.
+pub(crate) const TENURES: u32 = 1 << 17;
+
+/// The time in which a piece is there, from its making or its renewal on. Its number is no other's while anybody has it: a piece, or a
+/// command that the drive knows by it.
+#[derive(Clone, Debug)]
+pub(crate) struct Tenure(Arc<Number>);
+
+impl Tenure {
+    /// Below [`TENURES`].
+    pub(crate) fn number(&self) -> u32 {
+        self.0.number
+    }
+}
+
+impl PartialEq for Tenure {
+    fn eq(&self, other: &Tenure) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+#[derive(Debug)]
+struct Number {
+    number: u32,
+    numbers: Arc<Mutex<Numbers>>,
+}
+
+impl Drop for Number {
+    fn drop(&mut self) {
+        self.numbers.lock().unwrap_or_else(PoisonError::into_inner).free.push_back(self.number);
+    }
+}
+
+/// Numbers of tenures that nobody has.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// From here on nobody had one yet.
+    fresh: u32,
+    free: VecDeque<u32>,
+}
+
+impl Numbers {
+    fn take(&mut self) -> Option<u32> {
+        if self.fresh == TENURES {
+            return self.free.pop_front();
+        }
+        self.fresh += 1;
+        Some(self.fresh - 1)
+    }
+}
 
 /// All of a guest's memory that its device may reach.
 #[derive(Clone, Default)]
 pub(crate) struct GuestMemory {
     /// By address; they do not overlap.
     maps: Vec<Map>,
-    tenures: u64,
+    numbers: Arc<Mutex<Numbers>>,
     trust: Trust,
 }
 
@@ -177,9 +226,9 @@ impl GuestMemory {
         self.maps.clear();
     }
 
-    fn begin_tenure(&mut self) -> Tenure {
-        self.tenures += 1;
-        Tenure(self.tenures - 1)
+    fn begin_tenure(&self) -> Option<Tenure> {
+        let number = self.numbers.lock().unwrap_or_else(PoisonError::into_inner).take()?;
+        Some(Tenure(Arc::new(Number { number, numbers: self.numbers.clone() })))
     }
 
     /// Ends the time of every piece; another begins.
@@ -189,23 +238,23 @@ impl GuestMemory {
         }
     }
 
-    /// The piece that holds all of these pages, if it is one that is mapped here and its device may do this there.
+    /// The tenure of the piece that holds all of these pages, if it is one that is mapped here and its device may do this there.
     pub(crate) fn holds(&self, pages: &[u64], needed: Access) -> Option<Tenure> {
         let (map, ..) = self.find(*pages.first()?, 1).ok()?;
         let is_mapped = matches!(*map.backing, Backing::Mapped(_));
         let may = (map.access.read || !needed.read) && (map.access.write || !needed.write);
         let within = |page: &u64| *page >= map.first && last_of(*page, PAGE_BYTES).is_some_and(|last| last <= map.last);
-        (is_mapped && may && pages.iter().all(within)).then_some(map.tenure)
+        map.tenure.clone().filter(|_| is_mapped && may && pages.iter().all(within))
     }
 
     /// Whether a piece is still there.
-    pub(crate) fn still_has(&self, tenure: Tenure) -> bool {
-        self.maps.iter().any(|map| map.tenure == tenure)
+    pub(crate) fn still_has(&self, tenure: &Tenure) -> bool {
+        self.maps.iter().any(|map| map.tenure.as_ref() == Some(tenure))
     }
 
-    /// The piece that holds an address now.
-    pub(crate) fn tenure(&self, at: HostAddress) -> Option<Tenure> {
-        Some(self.find(at.0, 1).ok()?.0.tenure)
+    /// The tenure of the piece that holds an address now.
+    pub(crate) fn tenure(&self, at: HostAddress) -> Option<&Tenure> {
+        self.find(at.0, 1).ok()?.0.tenure.as_ref()
     }
 
     /// The piece that holds an address, where in it that is, and how many of `length` bytes it holds from there on.

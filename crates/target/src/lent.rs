@@ -5,7 +5,7 @@
 //! tenure, by a reset or as memory is taken away, has the word of this module that the drive touches nothing by it afterwards, also
 //! where other memory has come to that address.
 
-use crate::guest::{GuestMemory, Tenure};
+use crate::guest::{GuestMemory, TENURES, Tenure};
 use nvme::HostMemory;
 use nvme::spec::PAGE_BYTES;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,8 +15,7 @@ use units::HostAddress;
 const ADDRESS_BITS: u32 = 46;
 /// Addresses from here on are a guest's.
 const LENT: u64 = 1 << 63;
-/// Tenures that addresses can tell apart: a command would have to be under way while so many begin.
-const TENURES: u64 = 1 << (63 - ADDRESS_BITS);
+const _: () = assert!(TENURES as u64 == 1 << (63 - ADDRESS_BITS), "addresses tell all tenures apart");
 
 /// A guest's memory as the drive may reach it now.
 #[derive(Default)]
@@ -31,12 +30,13 @@ impl Window {
 }
 
 /// What tells addresses of a tenure from others.
-fn tag(tenure: Tenure) -> u64 {
-    LENT | (tenure.0 % TENURES) << ADDRESS_BITS
+fn tag(tenure: &Tenure) -> u64 {
+    LENT | u64::from(tenure.number()) << ADDRESS_BITS
 }
 
-/// What the drive calls a page at an address of the guest in a tenure, if it has a name for it.
-pub(crate) fn name(at: HostAddress, tenure: Tenure) -> Option<HostAddress> {
+/// What the drive calls a page at an address of the guest in a tenure, if it has a name for it. Whoever gives the name away keeps the
+/// tenure until the drive is done with it.
+pub(crate) fn name(at: HostAddress, tenure: &Tenure) -> Option<HostAddress> {
     (at.0 <= (1 << ADDRESS_BITS) - PAGE_BYTES).then_some(HostAddress(tag(tenure) | at.0))
 }
 
@@ -136,6 +136,38 @@ mod tests {
     }
 
     #[test]
+    fn a_piece_without_a_number_of_its_own_is_not_lent() {
+        const ALL: Access = Access { read: true, write: true };
+        let mut guest = GuestMemory::default();
+        guest.map(0, 8192, ALL, Some((file(), 0))).unwrap();
+        let mut tenures = Vec::new();
+        while let Some(tenure) = guest.holds(&[0], ALL) {
+            tenures.push(tenure);
+            guest.renew();
+        }
+        assert_eq!(tenures.len(), TENURES as usize);
+        let given_back = tenures.swap_remove(1000).number();
+        guest.renew();
+        assert_eq!(guest.holds(&[0], ALL).map(|tenure| tenure.number()), Some(given_back));
+    }
+
+    /// A command may be under way while the guest ends one tenure after another.
+    #[test]
+    fn a_tenure_that_a_command_has_a_name_of_never_comes_again() {
+        const ALL: Access = Access { read: true, write: true };
+        let (window, mut guest) = (Arc::new(Window::default()), GuestMemory::default());
+        let reach = Reach::new(Arc::new(Sector(Mutex::new([3; 64]))), window.clone());
+        guest.map(0, 8192, ALL, Some((file(), 0))).unwrap();
+        let tenure = guest.tenure(HostAddress(0)).expect("it is mapped").clone();
+        let place = name(HostAddress(0), &tenure).expect("a low address");
+        for _ in 0..2 * TENURES {
+            guest.renew();
+            window.lend(&guest);
+            assert!(!reach.read_sectors(place, &mut [0; 64]), "another tenure has its name");
+        }
+    }
+
+    #[test]
     fn the_drive_reaches_a_piece_of_a_guest_in_its_tenure_and_while_it_is_lent() {
         const ALL: Access = Access { read: true, write: true };
         let (window, mut guest) = (Arc::new(Window::default()), GuestMemory::default());
@@ -179,9 +211,10 @@ mod tests {
         assert_eq!(of_guest(&guest), [0; 64]);
         reach.write_sectors(next, &[8; 64]);
         assert_eq!(held(next), Some([8; 64]));
+        let tenure = guest.tenure(HostAddress(12288)).unwrap().clone();
+        assert_eq!(name(HostAddress(1 << ADDRESS_BITS), &tenure), None);
         guest.clear();
         window.lend(&guest);
         assert_eq!(held(next), None, "its memory is gone");
-        assert_eq!(name(HostAddress(1 << ADDRESS_BITS), Tenure(7)), None);
     }
 }

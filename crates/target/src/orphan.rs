@@ -1,6 +1,7 @@
 //! Queue pairs whose queues are gone: what the drive still works on there is waited for before another queue has them, and
 //! before a controller of that host says that it has stopped or started. Otherwise an old write could land on a newer one.
 
+use crate::guest::Tenure;
 use crate::port::{Port, QueuePair};
 use crate::served::Served;
 use crate::subsystem::Subsystem;
@@ -36,18 +37,20 @@ pub(crate) struct LeftBehind {
     opcode: Opcode,
     /// Bytes of the blocks that it reaches; none of a step of a copy, which ends with it.
     reach: Option<Bytes>,
+    /// What the drive knows the guest's pages by, while it does.
+    _lent: Option<Tenure>,
 }
 
 impl LeftBehind {
     /// Of a command in a slot, which is a step of a copy where it `copies`.
-    pub(crate) fn of(slot: u16, admission: &Admission, copies: bool) -> Self {
-        LeftBehind { slot, opcode: admission.opcode, reach: (!copies).then_some(admission.reach) }
+    pub(crate) fn of(slot: u16, admission: &Admission, copies: bool, lent: Option<Tenure>) -> Self {
+        LeftBehind { slot, opcode: admission.opcode, reach: (!copies).then_some(admission.reach), _lent: lent }
     }
 
     /// Of a write in a slot.
     #[cfg(test)]
     pub(crate) fn write(slot: u16) -> Self {
-        LeftBehind { slot, opcode: Opcode::Write, reach: None }
+        LeftBehind { slot, opcode: Opcode::Write, reach: None, _lent: None }
     }
 }
 

@@ -100,7 +100,7 @@ impl IoQueue {
             self.pair.give_back(slot);
         }
         let left = |(slot, flight): (u16, Option<Flight>)| {
-            flight.map(|flight| LeftBehind::of(slot, &flight.admission, flight.copying.is_some()))
+            flight.map(|flight| LeftBehind::of(slot, &flight.admission, flight.copying.is_some(), flight.lent))
         };
         let under_way = (0..).zip(self.flights).filter_map(left).collect();
         Orphan::new(self.pair, host, under_way)
@@ -319,7 +319,7 @@ impl Function {
         let may_lend = admission.opcode == Opcode::Read || admission.opcode == Opcode::Write && !shape.in_place;
         if is_plain && may_lend && place.pages(&mut self.pages) {
             let needed = Access { read: !to_host, write: to_host };
-            let lent = self.guest.holds(&self.pages, needed).filter(|tenure| self.name_pages(*tenure));
+            let lent = self.guest.holds(&self.pages, needed).filter(|tenure| self.name_pages(tenure));
             if lent.is_some() {
                 return Ok(Admitted { lent, ..Admitted::by_slot(admission) });
             }
@@ -356,7 +356,7 @@ impl Function {
     }
 
     /// Turns the pages of a command into what the drive calls them; whether it has a name for each.
-    fn name_pages(&mut self, tenure: Tenure) -> bool {
+    fn name_pages(&mut self, tenure: &Tenure) -> bool {
         self.pages.iter_mut().all(|page| {
             let name = lent::name(HostAddress(*page), tenure);
             *page = name.map_or(*page, |name| name.0);
@@ -421,7 +421,7 @@ impl Function {
         let Over { slot, flight: Flight { submission, admission, lent, .. }, mut status, failure } = over;
         if let Some(tenure) = lent {
             // The drive has moved them. What was taken away meanwhile got nothing, or gave nothing.
-            if status.is_success() && !self.guest.still_has(tenure) {
+            if status.is_success() && !self.guest.still_has(&tenure) {
                 status = Status::DATA_TRANSFER_ERROR;
             }
         } else if let Some(guarded) = admission.checked().filter(|_| status.is_success()) {
