@@ -1,11 +1,12 @@
-//! A media file comes into being whole: it is made under another name in the same folder, and has its own when all of it is there.
+//! A media file comes into being whole: it is made under another name in the same folder, and has its own when all of it is there. Where
+//! its name is a link, that is so where the link points.
 //!
 //! Whoever makes one holds the lock of the file under the other name, so a second drive for the same file is refused. A process that
 //! was killed leaves the other name behind at most: whoever comes next takes it and begins anew, or removes it where it is not needed.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// A file under its other name, locked, of no bytes.
@@ -29,6 +30,24 @@ impl From<io::Error> for Hindrance {
     fn from(error: io::Error) -> Self {
         Hindrance::System(error)
     }
+}
+
+/// Links that are followed from one to the next, as the system does (path_resolution(7)).
+const LINKS_MAX: u32 = 40;
+
+/// What a name stands for: links are followed, also to where nothing is yet.
+fn followed(path: &Path) -> io::Result<PathBuf> {
+    let mut path = path.to_owned();
+    for _ in 0..=LINKS_MAX {
+        match std::fs::read_link(&path) {
+            Ok(to) => path = path.with_file_name(to),
+            Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::NotFound) => {
+                return Ok(path);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Err(rustix::io::Errno::LOOP.into())
 }
 
 /// The name of a file that is not finished: hidden, and nobody's but ours.
@@ -72,17 +91,23 @@ fn take(at: &Path, options: &OpenOptions) -> Result<Option<File>, Hindrance> {
 }
 
 impl Making {
-    /// Begins to make the file of a name, where there is none or one of no bytes.
+    /// Begins to make the file of a name, where there is none or one of no bytes. Who made that one has said whose it is.
     pub(super) fn begin(path: &Path) -> Result<Making, Hindrance> {
-        let unfinished = unfinished(path)?;
+        let path = followed(path)?;
+        let unfinished = unfinished(&path)?;
         let taken = take(&unfinished, OpenOptions::new().read(true).write(true).create(true).truncate(false))?;
         let file = taken.ok_or(Hindrance::IsThere)?;
-        if is_there(path)? {
+        if is_there(&path)? {
             std::fs::remove_file(&unfinished)?;
             return Err(Hindrance::IsThere);
         }
         file.set_len(0)?;
-        Ok(Making { file, path: path.to_owned(), unfinished })
+        if let Ok(before) = std::fs::metadata(&path) {
+            // Not everybody may give a file away; whoever may use it is as before at least by the mode.
+            let _ = fchown(&file, Some(before.uid()), Some(before.gid()));
+            file.set_permissions(before.permissions())?;
+        }
+        Ok(Making { file, path, unfinished })
     }
 
     /// Gives it its name: all that was written is on the medium before, and the name when this returns.
@@ -98,7 +123,7 @@ impl Making {
 /// Removes what somebody left behind who was killed while making the file that is there by now. Where another holds it, or it cannot
 /// be removed, it stays: it is in nobody's way.
 pub(super) fn clean(path: &Path) {
-    let Ok(unfinished) = unfinished(path) else { return };
+    let Ok(unfinished) = followed(path).and_then(|path| unfinished(&path)) else { return };
     if let Ok(Some(_locked)) = take(&unfinished, OpenOptions::new().read(true).write(true)) {
         let _ = std::fs::remove_file(&unfinished);
     }
@@ -107,7 +132,8 @@ pub(super) fn clean(path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::FileExt;
+    use std::fs::Permissions;
+    use std::os::unix::fs::{FileExt, PermissionsExt};
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("flashloom-making-{name}-{}", std::process::id()));
@@ -143,6 +169,52 @@ mod tests {
         assert!(names(&path, &file).unwrap());
         assert_eq!(is_hindered(Making::begin(&path)), "is there");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing is left");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_link_stays_and_the_file_is_made_where_it_points() {
+        let folder = folder("link");
+        let (links, disk) = (folder.join("links"), folder.join("disk"));
+        [&links, &disk].into_iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+        let (path, other, file) = (links.join("drive"), links.join("other"), disk.join("file"));
+        std::os::unix::fs::symlink("other", &path).unwrap();
+        std::os::unix::fs::symlink("../disk/file", &other).unwrap();
+        for is_there in [false, true] {
+            if is_there {
+                std::fs::write(&file, []).unwrap();
+            }
+            let making = Making::begin(&path).ok().unwrap();
+            assert!(disk.join(".file.unfinished").exists());
+            making.file.write_all_at(b"all", 0).unwrap();
+            making.finish().unwrap();
+            assert_eq!(std::fs::read(&file).unwrap(), b"all");
+            assert!([&path, &other].iter().all(|link| link.is_symlink()));
+            assert_eq!(is_hindered(Making::begin(&path)), "is there");
+            std::fs::write(disk.join(".file.unfinished"), b"half").unwrap();
+            clean(&path);
+            assert_eq!([&links, &disk].map(|folder| std::fs::read_dir(folder).unwrap().count()), [2, 1]);
+            std::fs::remove_file(&file).unwrap();
+        }
+        std::fs::remove_file(&other).unwrap();
+        std::os::unix::fs::symlink("drive", &other).unwrap();
+        assert_eq!(is_hindered(Making::begin(&path)), "system", "each points to the other");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn who_may_use_a_file_of_no_bytes_may_use_the_one_in_its_place() {
+        let folder = folder("mode");
+        let path = folder.join("drive");
+        for mode in [0o600, 0o660] {
+            std::fs::write(&path, []).unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            let making = Making::begin(&path).ok().unwrap();
+            let of = |about: std::fs::Metadata| about.mode() & 0o777;
+            assert_eq!(of(making.file.metadata().unwrap()), mode, "before anything is in it");
+            making.finish().unwrap();
+            assert_eq!(of(path.metadata().unwrap()), mode);
+        }
         std::fs::remove_dir_all(folder).unwrap();
     }
 
