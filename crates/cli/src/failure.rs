@@ -151,6 +151,9 @@ fn advice(error: &anyhow::Error) -> Option<String> {
                     and it can be served again";
         return Some(help.into());
     }
+    if let Some(ServiceError::NotDurable { .. }) = error.downcast_ref() {
+        return Some("its flash is worn out or full: what was answered as durable is there, and can be read when it is served again".into());
+    }
     if let Some(LabError::Unknown { name, .. }) = error.downcast_ref() {
         return Some(match Path::new(name).is_file() {
             true => format!("`flashloom sweep {name}` carries out the experiment of a file"),

@@ -155,7 +155,9 @@ impl ServeArguments {
             ended
         });
         let (ended, refused) = match ended {
-            Err(error @ ServiceError::NotKept { ended, .. }) => (ended, Some(error)),
+            Err(error @ (ServiceError::NotKept { ended, .. } | ServiceError::NotDurable { ended, .. })) => {
+                (ended, Some(error))
+            }
             ended => (ended?, None),
         };
         let told = tell(shell, json, &ended);

@@ -428,9 +428,10 @@ impl Controller {
         }
     }
 
-    /// Not everything can be made durable: CSTS.CFS is set, and the shutdown goes on until the host resets the controller.
+    /// Not everything can be made durable, or is, though that was told: CSTS.CFS is set, and the shutdown goes on until the host resets the
+    /// controller.
     pub fn on_shutdown_failed(&mut self) {
-        if self.shutdown == Shutdown::Running {
+        if matches!(self.shutdown, Shutdown::Running | Shutdown::Done) {
             self.shutdown = Shutdown::Failed;
         }
     }

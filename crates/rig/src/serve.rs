@@ -66,13 +66,21 @@ pub enum ServiceError {
     /// The drive died under its hosts.
     #[error("the drive stopped: {0}")]
     Died(String),
-    /// Its file refused a write. It was read-only from then on, and ended in order.
+    /// Its file refused a write, or could not be brought to the medium. It was read-only from then on, and ended in order.
     #[error("{file}: {error}; what came to flash from then on is not in it")]
     NotKept {
         /// The file.
         file: String,
         /// What the system said.
         error: String,
+        /// What was done until the end.
+        ended: Ended,
+    },
+    /// What was in its buffer found no place, so that its file has not all that hosts wrote.
+    #[error("{file}: what was in the drive's buffer at its end found no place on flash and is lost")]
+    NotDurable {
+        /// The file.
+        file: String,
         /// What was done until the end.
         ended: Ended,
     },
@@ -264,15 +272,18 @@ impl Service {
         let served = desk.came_to.unwrap_or(Err(ServeError::Stuck));
         let ended = served?;
         check_tables(&tables, drive.pages(), |_| None, |_| false)?;
-        let Some(file) = file else { return Ok(ended) };
-        // It may have been removed since it was last looked at.
-        file.has_room(0);
-        if let Some(error) = file.refused() {
-            return Err(ServiceError::NotKept { file: file.name(), error: error.into(), ended });
-        }
-        file.close().map_err(BuildError::from)?;
-        Ok(ended)
+        file.map_or(Ok(ended), |file| end_file(&file, ended))
     }
+}
+
+/// The file of a drive that has ended: brought to the medium, and marked as ended in order if all that hosts wrote is in it.
+fn end_file(file: &MediaFile, ended: Ended) -> Result<Ended, ServiceError> {
+    let closed = if ended.durable { file.close() } else { file.sync() };
+    if let Err(error) = closed {
+        let error = file.refused().map_or_else(|| error.to_string(), str::to_owned);
+        return Err(ServiceError::NotKept { file: file.name(), error, ended });
+    }
+    if ended.durable { Ok(ended) } else { Err(ServiceError::NotDurable { file: file.name(), ended }) }
 }
 
 /// Whether a drive's thread ended as it should: neither did its media refuse, nor did it panic.
@@ -376,11 +387,12 @@ fn keep_shut_down(file: MediaFile) -> KeepShutDown {
     Box::new(move |is_down| {
         if is_down {
             file.standstill().begin();
-            let _ = file.close();
-        } else {
-            let _ = file.open_again();
+        }
+        let kept = if is_down { file.close() } else { file.open_again() };
+        if !is_down || kept.is_err() {
             file.standstill().end();
         }
+        kept.is_ok()
     })
 }
 

@@ -4,9 +4,9 @@ use crate::subsystem::{Live, Subsystem};
 use nvme::spec::Submission;
 use units::{QueueId, Time};
 
-/// Keeps with the drive whether its hosts have shut it down, so that power may go. It is called before they are told so, and before
-/// whatever they ask for next.
-pub type KeepShutDown = Box<dyn FnMut(bool) + Send>;
+/// Keeps with the drive whether its hosts have shut it down, so that power may go, and says whether it could; where it could not, the drive
+/// works on. It is called before they are told so, and before whatever they ask for next.
+pub type KeepShutDown = Box<dyn FnMut(bool) -> bool + Send>;
 
 impl Subsystem {
     /// The shutdown of a controller is complete, and everything durable. Power may go once that is so of every controller that was
@@ -40,9 +40,13 @@ impl Subsystem {
     }
 
     fn keep_rest(&mut self, is_resting: bool) {
-        self.is_resting = is_resting;
-        if let Some(keep) = &mut self.settings.keep_shut_down {
-            keep(is_resting);
+        let is_kept = self.settings.keep_shut_down.as_mut().is_none_or(|keep| keep(is_resting));
+        self.is_resting = is_resting && is_kept;
+        if is_resting && !is_kept {
+            // Nobody may take the power away, whatever was told meanwhile.
+            self.is_shut_down = false;
+            let hosts = self.controllers.values_mut().filter(|live| live.is_storage());
+            hosts.for_each(|live| live.controller.on_shutdown_failed());
         }
     }
 

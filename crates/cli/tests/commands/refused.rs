@@ -5,7 +5,7 @@
 use crate::initiator::{Host, Payload};
 use crate::killed::{Drive, NOWHERE, Scratch};
 use nvme::spec::log_page::{self, HealthPage, warning};
-use nvme::spec::{Opcode, Status, Submission};
+use nvme::spec::{Opcode, Status, Submission, registers};
 use std::process::Command;
 use std::time::Duration;
 
@@ -23,9 +23,9 @@ fn read(host: &mut Host, page: u64) -> Vec<u8> {
     host.queues[0].done(Submission::read(1, page * 8, 8, NOWHERE), Payload::Receive(PAGE)).1
 }
 
-fn critical_warning(host: &mut Host) -> u8 {
+fn health(host: &mut Host) -> HealthPage {
     let health = Submission::get_log_page(log_page::HEALTH, 0, 128, NOWHERE);
-    HealthPage::from_bytes(&host.admin.done(health, Payload::Receive(512)).1).critical_warning()
+    HealthPage::from_bytes(&host.admin.done(health, Payload::Receive(512)).1)
 }
 
 /// Writes through until the file refuses; what each page holds for sure, and the page whose write failed.
@@ -90,7 +90,7 @@ fn refused(architecture: &str, is_killed: bool) {
     judge_forced(&mut host, &holds, but);
     // It looks once a second.
     std::thread::sleep(Duration::from_millis(1_500));
-    assert_eq!(critical_warning(&mut host), warning::READ_ONLY, "{architecture}");
+    assert_eq!(health(&mut host).critical_warning(), warning::READ_ONLY, "{architecture}");
     judge(&mut host, &holds, but);
     if !is_killed {
         assert_eq!(end(&drive), 1, "{architecture}: its file has not all");
@@ -108,4 +108,31 @@ fn a_file_that_refuses_a_write_makes_the_drive_read_only_and_stays_as_it_was() {
     for (architecture, is_killed) in [("deepflash", true), ("naive", false), ("pipessd", true), ("tradition", false)] {
         refused(architecture, is_killed);
     }
+}
+
+/// The disk fails after all that the hosts wrote has come to the file, but before that says that power may go.
+#[test]
+fn a_shutdown_that_the_file_does_not_take_is_not_told_as_complete_and_counts() {
+    let file = Scratch(std::env::temp_dir().join(format!("flashloom-unclosed-{}.media", std::process::id())));
+    let flags = ["--timing", "off"];
+    for is_told in [true, false] {
+        let drive = Drive::serve(&file.0, &flags, None);
+        let mut host = drive.attach().expect("it listens");
+        assert_eq!(write(&mut host, 1, 7), Status::SUCCESS);
+        assert_eq!(host.queues[0].command(FLUSH, Payload::None).0.status(), Status::SUCCESS);
+        // From now on the system refuses all writes of files to this process.
+        let process = rustix::process::Pid::from_raw(drive.id() as i32);
+        let nothing = rustix::process::Rlimit { current: Some(0), maximum: Some(0) };
+        rustix::process::prlimit(process, rustix::process::Resource::Fsize, nothing).expect("it is ours");
+        if is_told {
+            let failed = registers::CSTS_READY | registers::CSTS_FATAL | registers::CSTS_SHUTTING_DOWN;
+            host.configure(0x46_4061, failed.into());
+        }
+        assert_eq!(end(&drive), 1, "told: {is_told}");
+    }
+    let drive = Drive::serve(&file.0, &flags, None);
+    let mut host = drive.attach().expect("it is recovered");
+    assert!(read(&mut host, 1) == [7; PAGE]);
+    assert_eq!(health(&mut host).unsafe_shutdowns(), 2);
+    assert_eq!(end(&drive), 0);
 }

@@ -39,14 +39,33 @@ impl MediaFile {
     /// The drive has ended in order: waits until what it left outlasts the machine, and then until that does that it ended so.
     ///
     /// # Errors
-    /// A file that cannot be written. It takes nothing more, for the system tells once only that something has not reached the medium.
+    /// A file that cannot be written, has refused something before or is removed: it does not say so. It takes nothing more, for the system
+    /// tells once only that something has not reached the medium.
     pub(crate) fn close(&self) -> Result<(), MediaFileError> {
+        self.sync()?;
         let close = || {
-            self.file.sync_all()?;
             let (cycles, _) = self.switched()?;
             self.switch(cycles, 0)
         };
-        close().map_err(|error| self.fails(error))
+        close().map_err(|error| {
+            let error = self.fails(error);
+            // It may have come into the file, and not to the medium.
+            let _ = self.open_again();
+            error
+        })
+    }
+
+    /// Waits until what the drive left outlasts the machine.
+    ///
+    /// # Errors
+    /// As for [`MediaFile::close`].
+    pub(crate) fn sync(&self) -> Result<(), MediaFileError> {
+        // It may have been removed since it was last looked at.
+        self.has_room(0);
+        match self.refused() {
+            Some(error) => Err(self.system(io::Error::other(error))),
+            None => self.file.sync_all().map_err(|error| self.fails(error)),
+        }
     }
 
     /// The drive is used again after [`MediaFile::close`], without having been switched off.

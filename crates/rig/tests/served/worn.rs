@@ -10,7 +10,7 @@ use crate::namespaces::{namespace, wait_for_test};
 use nvme::spec::identify::{self, IndependentNamespace};
 use nvme::spec::log_page::{self, ErrorEntry, HealthPage, warning};
 use nvme::spec::{FeatureId, FeatureSelect, Fuse, Opcode, Status, Submission, registers};
-use rig::DoorbellPath;
+use rig::{DoorbellPath, ServiceError};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -155,6 +155,31 @@ fn what_cannot_be_made_durable_is_neither_settled_nor_shut_down() {
     host.disable();
     host.enable(&attachment);
     assert!(!running.end().durable);
+}
+
+/// What a file does not have of what hosts wrote is no end in order, though the file itself took everything.
+#[test]
+fn a_drive_that_cannot_empty_its_buffer_has_not_ended_in_order() {
+    let scratch = Scratch::new("unplaced");
+    let worn = &["device.media.faults=true", "device.media.rber_base=0", "device.media.program_failures=1"];
+    let serving = || Serving { set: worn, ..serving("deepflash", &scratch.0) };
+    let running = serving().start();
+    let mut host = running.host("host").attach();
+    host.queues[0].done(write(0, 8), Payload::Send(&[5; 4096]));
+    drop(host);
+    (running.end_metrics)();
+    running.stop.stop();
+    match running.thread.join().expect("it does not panic") {
+        Err(ServiceError::NotDurable { file, ended }) => {
+            assert_eq!((file, ended.durable), (scratch.0.display().to_string(), false));
+        }
+        other => panic!("{other:?}"),
+    }
+    let running = serving().start();
+    let mut host = running.host("host").attach();
+    let health = HealthPage::from_bytes(&log(&mut host.admin, log_page::HEALTH, 512));
+    assert_eq!(health.unsafe_shutdowns(), 1);
+    running.end();
 }
 
 /// The disk under the pages fills up: what came before stays and is made durable, nothing more is taken, and hosts are told.

@@ -7,6 +7,7 @@ use crate::rehearsal::tests::settings;
 use crate::rehearsal::{Plain, SHAPE, open_to_all};
 use nvme::spec::registers::{self, AdminQueueAttributes};
 use nvme::spec::{Completion, DataPointer};
+use std::sync::Mutex;
 use units::QueueId;
 
 /// CC: disabled, enabled, enabled and to be shut down.
@@ -65,6 +66,43 @@ fn a_shutdown_takes_as_long_as_it_takes_and_then_the_host_has_two_minutes_to_see
     let status = subsystem.controllers[&id].controller.read_property(registers::CSTS);
     assert_eq!(status, registers::CSTS_READY | registers::CSTS_SHUT_DOWN);
     assert_eq!([1_119, 1_120].map(|seconds| subsystem.expire(at(seconds))), [0, 1]);
+}
+
+/// Two hosts shut down, and what keeps the drive cannot say that it is off: neither hears that power may go, the first not any more.
+#[test]
+fn a_shutdown_that_is_not_kept_is_not_complete() {
+    let (mut subsystem, mut port, first) = controller(0, &[(1, ENABLED)]);
+    let second = subsystem.create(NewController::default(), at(1)).expect("there is room");
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let called = calls.clone();
+    subsystem.settings.keep_shut_down = Some(Box::new(move |is_down| {
+        called.lock().expect("nobody panics with it").push(is_down);
+        !is_down
+    }));
+    let mut configure = |subsystem: &mut Subsystem, id, value| {
+        subsystem.controllers.get_mut(&id).expect("it lives").controller.write_property(registers::CC, value);
+        subsystem.obey(&mut port, id, at(2));
+        if let Some(slot) = subsystem.flush_slot.take() {
+            let completion = Completion::new(0, 0, subsystem.own.id(), slot, false, Status::SUCCESS);
+            subsystem.own.give_back(slot);
+            subsystem.served.end(at(2), subsystem.own.id(), Opcode::Flush, &completion);
+            subsystem.on_flushed(&mut port, at(2), &completion);
+        }
+    };
+    let status = |subsystem: &Subsystem, id| subsystem.controllers[&id].controller.read_property(registers::CSTS);
+    configure(&mut subsystem, second, ENABLED);
+    configure(&mut subsystem, first, SHUT_DOWN);
+    assert_eq!(status(&subsystem, first), registers::CSTS_READY | registers::CSTS_SHUT_DOWN, "the second uses it");
+    configure(&mut subsystem, second, SHUT_DOWN);
+    let failed = registers::CSTS_READY | registers::CSTS_FATAL | registers::CSTS_SHUTTING_DOWN;
+    assert_eq!([first, second].map(|id| status(&subsystem, id)), [failed; 2]);
+    assert_eq!(*calls.lock().expect("nobody panics with it"), [true], "and it works on");
+    assert!(!subsystem.is_resting);
+    for id in [first, second] {
+        configure(&mut subsystem, id, DISABLED);
+        configure(&mut subsystem, id, ENABLED);
+        assert_eq!(status(&subsystem, id), registers::CSTS_READY, "a reset is the way out");
+    }
 }
 
 /// That it is ready comes when commands of before are over: then the timer begins.
