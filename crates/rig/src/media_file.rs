@@ -5,7 +5,9 @@
 //! blocks: 16 bytes each | page records: 32 bytes each | payload
 //! ```
 //! A page's payload is written before its record, a block's record is all that an erase writes: whenever the process ends, each page
-//! and each block is as it was before or after. What is not sound when it is read back is told from its check values. The operating
+//! and each block is as it was before or after. What is not sound when it is read back is told from its check values. Every record that is
+//! read has been written: those of the blocks, and what the header counts, when the file is made, those of a block's pages before the
+//! block's own says that it is used. So zeros, as a file system may leave them where the machine stopped, are damage. The operating
 //! system has what was written at once, so it outlasts the process; only closing the file waits until it outlasts the machine. Once it has
 //! refused a write it takes no more (`aside`).
 
@@ -31,7 +33,7 @@ use thiserror::Error;
 use units::{BlockId, ChannelId, Ppn};
 
 const MAGIC: &[u8; 16] = b"flashloom media\n";
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 const HEADER_BYTES: u64 = 4096;
 const BLOCK_BYTES: u64 = 16;
 const PAGE_BYTES: u64 = 32;
@@ -218,7 +220,14 @@ impl MediaFile {
         header[TEXT_AT as usize..][..identity.len()].copy_from_slice(identity.as_bytes());
         self.file.set_len(self.layout.end)?;
         TableSlots::format(self.file.clone(), self.layout.namespaces)?;
-        self.file.write_all_at(&header, 0)
+        let blocks: Vec<u32> = (0..self.geometry.block_count()).collect();
+        for some in blocks.chunks(BLOCKS_AT_ONCE) {
+            let records: Vec<u8> = some.iter().flat_map(|block| block_record(BlockId(*block), None)).collect();
+            self.file.write_all_at(&records, self.block_at(BlockId(some[0])))?;
+        }
+        self.file.write_all_at(&header, 0)?;
+        self.keep_past(&Past::default())?;
+        self.format_switch()
     }
 
     /// Checks that the header is that of this drive.
@@ -243,7 +252,7 @@ impl MediaFile {
         if length != self.layout.end {
             return Err(foreign(&format!("{length} bytes, cut from {}", self.layout.end)));
         }
-        Ok(())
+        self.power_cycles().map(drop)
     }
 
     /// Compares what names a drive, line by line.
@@ -338,12 +347,27 @@ impl MediaFile {
     }
 
     fn touch(&self, block: BlockId, state: StoredBlock) -> std::io::Result<()> {
-        let mut record = [0; BLOCK_BYTES as usize];
+        if self.block(block)?.is_none() {
+            let (first, pages) = (self.geometry.page(block, 0), self.geometry.shape().pages_per_block);
+            let nothing = (first.0..first.0 + pages).flat_map(|page| encode(Ppn(page), StoredPage::default(), 0));
+            self.file.write_all_at(&nothing.collect::<Vec<u8>>(), self.page_at(first))?;
+        }
+        self.file.write_all_at(&block_record(block, Some(state)), self.block_at(block))
+    }
+}
+
+/// Records of blocks that a new file is given at once.
+const BLOCKS_AT_ONCE: usize = 1 << 16;
+
+/// The record of a block; of one that was never touched, none.
+fn block_record(block: BlockId, state: Option<StoredBlock>) -> [u8; BLOCK_BYTES as usize] {
+    let mut record = [0; BLOCK_BYTES as usize];
+    if let Some(state) = state {
         record[..4].copy_from_slice(&state.erases.to_le_bytes());
         (record[4], record[5], record[6]) = (1, state.bad.into(), state.torn.into());
-        seal(block.0, &mut record, BLOCK_SEAL);
-        self.file.write_all_at(&record, self.block_at(block))
     }
+    seal(block.0, &mut record, BLOCK_SEAL);
+    record
 }
 
 /// A sum over the words of a payload in their order (multiply and rotate, with the golden ratio of 64 bits).
@@ -362,7 +386,7 @@ fn page_sum(payload: &[u64]) -> u64 {
 const BLOCK_SEAL: usize = 8;
 const PAGE_SEAL: usize = 30;
 
-/// The check value of the `number`-th record, of all its other bytes; never 0, which records have of files made before there was any.
+/// The check value of the `number`-th record, of all its other bytes; never 0, so that none is of zeros alone.
 fn check_of(number: u32, record: &[u8], at: usize) -> [u8; 2] {
     let check = crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), &record[..at]);
     let check = crc32c::crc32c_append(check, &record[at + 2..]);
@@ -375,7 +399,7 @@ fn seal(number: u32, record: &mut [u8], at: usize) {
 }
 
 fn is_sound(number: u32, record: &[u8], at: usize) -> bool {
-    record[at..at + 2] == [0; 2] || record[at..at + 2] == check_of(number, record, at)
+    record[at..at + 2] == check_of(number, record, at)
 }
 
 fn encode(ppn: Ppn, page: StoredPage, sum: u64) -> [u8; PAGE_BYTES as usize] {

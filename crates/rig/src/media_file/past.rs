@@ -4,8 +4,7 @@
 //! sum 8 | sectors read 8 | sectors written 8 | reads 8 | writes 8 | media errors 8 | busy 8, on 8: nanoseconds |
 //! pages programmed 8 | pages read 8 | pages given up 8 | pages read again 8
 //! ```
-//! The sum is over all that follows it. A file that was made before there was such a record has zeros there, the sum too: nothing is
-//! known of its past.
+//! The sum is over all that follows it.
 
 use super::{MediaFile, MediaFileError, sum, switch};
 use crate::hardware::MediaCounts;
@@ -64,7 +63,6 @@ impl MediaFile {
         let word = |at: usize| u64::from_le_bytes(record[8 * at..][..8].try_into().expect("eight bytes"));
         let words: [u64; WORDS] = std::array::from_fn(|at| word(1 + at));
         match word(0) {
-            0 if words == [0; WORDS] => Ok(Past::default()),
             kept if kept == sum(&words) => Ok(decode(words)),
             _ => Err(self.damaged("what the drive has done")),
         }

@@ -1,11 +1,11 @@
 //! How often a file's drive was switched on, and how often it had not been switched off before: in the last sector of the header.
 //!
 //! ```text
-//! times switched on 8 | of these without an end in order 8 | is on 8
+//! sum 8 | times switched on 8 | of these without an end in order 8 | is on 8
 //! ```
-//! They lie in one sector and are written at once. A file that none were written to yet has zeros there.
+//! They lie in one sector and are written at once. The sum is over all that follows it.
 
-use super::{HEADER_BYTES, MediaFile, MediaFileError};
+use super::{HEADER_BYTES, MediaFile, MediaFileError, sum};
 use crate::hardware::Standstill;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -13,7 +13,7 @@ use target::PowerCycles;
 
 /// Where they begin: at the header's last sector.
 pub(super) const AT: u64 = HEADER_BYTES - 512;
-const BYTES: usize = 24;
+const WORDS: usize = 3;
 
 impl MediaFile {
     /// The drive is switched on: how often it was, this time included, and how often it had not ended in order.
@@ -21,14 +21,22 @@ impl MediaFile {
     /// # Errors
     /// A file that cannot be written, or that says what nobody wrote.
     pub(crate) fn switch_on(&self) -> Result<PowerCycles, MediaFileError> {
-        let (before, was_on) = self.switched().map_err(|error| self.system(error))?;
-        if was_on > 1 || before.unsafe_shutdowns > before.count {
-            return Err(self.damaged("the power cycles"));
-        }
+        let (before, was_on) = self.power_cycles()?;
         let unsafe_shutdowns = before.unsafe_shutdowns + was_on;
         let now = PowerCycles { count: before.count.saturating_add(1), unsafe_shutdowns };
         self.switch(now, 1).map_err(|error| self.system(error))?;
         Ok(now)
+    }
+
+    /// How often the drive was switched on and how often that did not end in order, as the file says, and 1 where it is on.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or that says what nobody wrote.
+    pub(super) fn power_cycles(&self) -> Result<(PowerCycles, u64), MediaFileError> {
+        self.switched().map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => self.damaged("the power cycles"),
+            _ => self.system(error),
+        })
     }
 
     /// What stops the drive's dies while its file says that it is off.
@@ -89,16 +97,31 @@ impl MediaFile {
         MediaFileError::System { file: self.name(), error }
     }
 
+    /// A new file: its drive was never on.
+    pub(super) fn format_switch(&self) -> io::Result<()> {
+        self.put_switch(PowerCycles { count: 0, unsafe_shutdowns: 0 }, 0)
+    }
+
     fn switched(&self) -> io::Result<(PowerCycles, u64)> {
-        let mut words = [0; BYTES];
-        self.file.read_exact_at(&mut words, AT)?;
-        let word = |at: usize| u64::from_le_bytes(words[at..at + 8].try_into().expect("eight bytes"));
-        Ok((PowerCycles { count: word(0), unsafe_shutdowns: word(8) }, word(16)))
+        let mut record = [0; 8 * (1 + WORDS)];
+        self.file.read_exact_at(&mut record, AT)?;
+        let word = |at: usize| u64::from_le_bytes(record[8 * at..][..8].try_into().expect("eight bytes"));
+        let words: [u64; WORDS] = std::array::from_fn(|at| word(1 + at));
+        let [count, unsafe_shutdowns, is_on] = words;
+        if word(0) != sum(&words) || is_on > 1 || unsafe_shutdowns > count {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok((PowerCycles { count, unsafe_shutdowns }, is_on))
     }
 
     fn switch(&self, cycles: PowerCycles, is_on: u64) -> io::Result<()> {
-        let words = [cycles.count, cycles.unsafe_shutdowns, is_on].map(u64::to_le_bytes).concat();
-        self.file.write_all_at(&words, AT)?;
+        self.put_switch(cycles, is_on)?;
         self.file.sync_all()
+    }
+
+    fn put_switch(&self, cycles: PowerCycles, is_on: u64) -> io::Result<()> {
+        let words = [cycles.count, cycles.unsafe_shutdowns, is_on];
+        let record: Vec<u8> = [sum(&words)].iter().chain(&words).flat_map(|word| word.to_le_bytes()).collect();
+        self.file.write_all_at(&record, AT)
     }
 }
