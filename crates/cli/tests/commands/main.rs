@@ -8,6 +8,10 @@ mod initiator;
 mod killed;
 mod killed_namespaces;
 mod misplaced;
+#[path = "../../../rig/tests/served/monitor.rs"]
+#[expect(dead_code, reason = "the tests of what is served use more of it")]
+mod monitor;
+mod out_of_files;
 mod real_traces;
 mod refused;
 mod replays;
