@@ -32,7 +32,9 @@ impl KeptNamespaces {
             }
             table => Namespaces::of_table(controller, table).map_err(|error| refusal(file, error))?,
         };
-        Ok(KeptNamespaces { namespaces, keep: Some(Box::new(move |table| slots.keep(table).is_ok())) })
+        let file = file.clone();
+        let keep = move |table: &[u8]| file.keeps_more() && slots.keep(table).is_ok();
+        Ok(KeptNamespaces { namespaces, keep: Some(Box::new(keep)) })
     }
 }
 

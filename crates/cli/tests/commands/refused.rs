@@ -136,3 +136,22 @@ fn a_shutdown_that_the_file_does_not_take_is_not_told_as_complete_and_counts() {
     assert_eq!(health(&mut host).unsafe_shutdowns(), 2);
     assert_eq!(end(&drive), 0);
 }
+
+/// What is written to a file that has been removed is gone with the process: neither pages nor namespaces are told as kept.
+#[test]
+fn nothing_that_a_removed_file_would_keep_is_told_as_done() {
+    let file = Scratch(std::env::temp_dir().join(format!("flashloom-removed-{}.media", std::process::id())));
+    let drive = Drive::serve(&file.0, &["--timing", "off"], None);
+    let mut host = drive.attach().expect("it listens");
+    let controllers = [1, host.controller].map(u16::to_le_bytes).concat();
+    let attach = |host: &mut Host, attaches| {
+        let mut list = controllers.clone();
+        list.resize(PAGE, 0);
+        host.admin.command(Submission::attach_namespace(1, attaches, NOWHERE), Payload::Send(&list)).0.status()
+    };
+    assert_eq!([false, true].map(|attaches| attach(&mut host, attaches)), [Status::SUCCESS; 2]);
+    std::fs::remove_file(&file.0).expect("it is there");
+    assert_eq!(attach(&mut host, false), Status::INTERNAL);
+    assert_eq!(write(&mut host, 1, 7), Status::WRITE_FAULT, "it is attached as before");
+    assert_eq!(end(&drive), 1);
+}

@@ -8,6 +8,12 @@ use std::os::unix::fs::MetadataExt;
 const BLOCK: u64 = 512;
 
 impl MediaFile {
+    /// Whether it still keeps what is written to it: nothing was refused, and it has not been removed since it was last looked at.
+    pub(crate) fn keeps_more(&self) -> bool {
+        self.has_room(0);
+        self.refused().is_none()
+    }
+
     /// Whether there is room for so many more bytes, or for all that the file lacks. Where nobody can tell there is.
     pub(crate) fn has_room(&self, reserve: u64) -> bool {
         let (Ok(disk), Ok(about)) = (fstatvfs(&*self.file), self.file.metadata()) else { return true };
