@@ -1,7 +1,8 @@
 //! A drive whose hosts have shut it down: power may go. It is told from one whose power goes while somebody uses it.
 
-use crate::subsystem::{Live, Subsystem};
-use nvme::spec::Submission;
+use crate::port::Port;
+use crate::subsystem::{Flush, Live, Subsystem};
+use nvme::spec::{Opcode, Submission};
 use units::{QueueId, Time};
 
 /// Keeps with the drive whether its hosts have shut it down, so that power may go, and says whether it could; where it could not, the drive
@@ -11,18 +12,22 @@ pub type KeepShutDown = Box<dyn FnMut(bool) -> bool + Send>;
 impl Subsystem {
     /// The shutdown of a controller is complete, and everything durable. Power may go once that is so of every controller that was
     /// enabled; then no unsafe shutdown is counted (Base §5.16.1.3).
-    pub(crate) fn rest(&mut self, id: u16) {
+    pub(crate) fn rest(&mut self, port: &mut Port, id: u16, now: Time) {
         self.is_shut_down |= self.controllers.get(&id).is_some_and(Live::is_storage);
-        self.rest_if_idle();
+        self.rest_if_idle(port, now);
     }
 
-    /// The same, once what the drive does by itself for its hosts is over: erasing a namespace, testing itself.
-    pub(crate) fn rest_if_idle(&mut self) {
+    /// The same, once what the drive does by itself for its hosts is over: erasing a namespace, testing itself. What hosts that are gone by
+    /// now changed since the flush of the shutdown began has one of its own before.
+    pub(crate) fn rest_if_idle(&mut self, port: &mut Port, now: Time) {
         let is_used = || self.controllers.values().any(|live| live.is_storage() && live.controller.needs_power());
         // What stands still would never end.
         let is_idle = || self.served.outstanding == 0 && self.flushing.is_empty() && self.to_flush.is_empty();
         if self.is_shut_down && !self.is_resting && is_idle() && self.chores.are_done() && !is_used() {
-            self.keep_rest(true);
+            match self.is_unflushed {
+                true => self.flush(port, Flush::Rest, now),
+                false => self.keep_rest(true),
+            }
         }
     }
 
@@ -43,16 +48,21 @@ impl Subsystem {
         let is_kept = self.settings.keep_shut_down.as_mut().is_none_or(|keep| keep(is_resting));
         self.is_resting = is_resting && is_kept;
         if is_resting && !is_kept {
-            // Nobody may take the power away, whatever was told meanwhile.
-            self.is_shut_down = false;
-            let hosts = self.controllers.values_mut().filter(|live| live.is_storage());
-            hosts.for_each(|live| live.controller.on_shutdown_failed());
+            self.fail_to_rest();
         }
+    }
+
+    /// Nobody may take the power away, whatever was told meanwhile.
+    pub(crate) fn fail_to_rest(&mut self) {
+        self.is_shut_down = false;
+        let hosts = self.controllers.values_mut().filter(|live| live.is_storage());
+        hosts.for_each(|live| live.controller.on_shutdown_failed());
     }
 
     /// A host's command goes to the firmware as `entry` by a slot of a queue pair.
     pub(crate) fn begin_for_host(&mut self, now: Time, place: (QueueId, u16), namespace: u32, entry: &Submission) {
         self.wake();
+        self.is_unflushed |= Opcode::try_from(entry.opcode()).is_ok_and(Opcode::changes_media);
         self.served.begin_for_host(now, place, namespace, entry);
     }
 }

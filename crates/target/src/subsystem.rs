@@ -25,7 +25,8 @@ mod flushes;
 #[cfg(test)]
 mod tests;
 
-use flushes::{Flush, Settling};
+pub(crate) use flushes::Flush;
+use flushes::Settling;
 
 /// Storage controllers alive at once, of all hosts together; as many more whose hosts have yet to prove who they are, and as many for
 /// discovery: each is memory, and a host can make as many as it likes.
@@ -175,6 +176,8 @@ pub(crate) struct Subsystem {
     settling: BTreeSet<Flush>,
     to_settle: BTreeSet<Flush>,
     is_durable: Option<bool>,
+    /// Whether hosts have changed anything since a flush of its own last began that went well.
+    pub(crate) is_unflushed: bool,
     /// Whether there is room for more writes.
     pub(crate) room: Room,
     /// What it has done, as that was kept last.
@@ -218,6 +221,7 @@ impl Subsystem {
             settling: BTreeSet::new(),
             to_settle: BTreeSet::new(),
             is_durable: None,
+            is_unflushed: false,
             room: Room::new(),
             kept_lifetime: lifetime,
             is_resting: false,
@@ -514,7 +518,7 @@ impl Subsystem {
         self.settle(port, now);
         self.begin_flush(port, now);
         self.go_on(port, now);
-        self.rest_if_idle();
+        self.rest_if_idle(port, now);
     }
 
     /// What a watcher may know of it.

@@ -21,6 +21,8 @@ pub(crate) enum Flush {
     Settle(Settling),
     /// The server ends.
     End,
+    /// All hosts have shut down or are gone.
+    Rest,
     /// Who waited has been reset.
     Nobody,
 }
@@ -57,7 +59,7 @@ impl Subsystem {
         self.begin_flush(port, now);
     }
 
-    fn flush(&mut self, port: &mut Port, who: Flush, now: Time) {
+    pub(crate) fn flush(&mut self, port: &mut Port, who: Flush, now: Time) {
         self.to_flush.insert(who);
         self.begin_flush(port, now);
     }
@@ -70,6 +72,7 @@ impl Subsystem {
         if let Some(slot) = self.own.take_slot() {
             self.flushing = std::mem::take(&mut self.to_flush);
             self.flush_slot = Some(slot);
+            self.is_unflushed = false;
             self.work();
             self.served.begin(now, (self.own.id(), slot), 0);
             port.submit(&mut self.own, slot, Submission::new(Opcode::Flush as u8, ALL_NAMESPACES), Moved::Nothing);
@@ -78,6 +81,7 @@ impl Subsystem {
 
     pub(super) fn on_flushed(&mut self, port: &mut Port, now: Time, completion: &Completion) {
         self.keep_lifetime(now);
+        self.is_unflushed |= !completion.status().is_success();
         for flush in std::mem::take(&mut self.flushing) {
             match flush {
                 Flush::ShutDown(id) => {
@@ -90,7 +94,7 @@ impl Subsystem {
                         live.heard(now);
                     }
                     if is_durable {
-                        self.rest(id);
+                        self.rest(port, id, now);
                     }
                 }
                 Flush::Settle(Settling { controller, command_id }) => {
@@ -98,6 +102,8 @@ impl Subsystem {
                         live.controller.on_settled(command_id, completion.status().is_success());
                     }
                 }
+                Flush::Rest if completion.status().is_success() => self.rest_if_idle(port, now),
+                Flush::Rest => self.fail_to_rest(),
                 Flush::End => self.is_durable = Some(completion.status().is_success()),
                 Flush::Nobody => {}
             }
@@ -111,7 +117,7 @@ impl Subsystem {
         let is_its = |flush: &Flush| match flush {
             Flush::ShutDown(of) => *of == id,
             Flush::Settle(settling) => settling.controller == id,
-            Flush::End | Flush::Nobody => false,
+            Flush::End | Flush::Rest | Flush::Nobody => false,
         };
         if self.flushing.iter().any(is_its) {
             self.flushing.retain(|flush| !is_its(flush));

@@ -105,6 +105,47 @@ fn a_shutdown_that_is_not_kept_is_not_complete() {
     }
 }
 
+/// A host that goes without a shutdown has written while another's was under way: what the flush of that does not cover is flushed before
+/// the drive says that it is off.
+#[test]
+fn nothing_rests_before_what_came_during_a_shutdown_is_durable() {
+    let (mut subsystem, mut port, first) = controller(0, &[(1, ENABLED)]);
+    let second = subsystem.create(NewController::default(), at(1)).expect("there is room");
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let called = calls.clone();
+    subsystem.settings.keep_shut_down = Some(Box::new(move |is_down| {
+        called.lock().expect("nobody panics with it").push(is_down);
+        true
+    }));
+    let configure = |subsystem: &mut Subsystem, port: &mut Port, id, value| {
+        subsystem.controllers.get_mut(&id).expect("it lives").controller.write_property(registers::CC, value);
+        subsystem.obey(port, id, at(2));
+    };
+    let flushed = |subsystem: &mut Subsystem, port: &mut Port| {
+        let slot = subsystem.flush_slot.take().expect("a flush is under way");
+        let completion = Completion::new(0, 0, subsystem.own.id(), slot, false, Status::SUCCESS);
+        subsystem.own.give_back(slot);
+        subsystem.served.end(at(2), subsystem.own.id(), Opcode::Flush, &completion);
+        subsystem.on_flushed(port, at(2), &completion);
+    };
+    configure(&mut subsystem, &mut port, second, ENABLED);
+    configure(&mut subsystem, &mut port, first, SHUT_DOWN);
+    let pair = port.take_pair().expect("one is free");
+    let nowhere = DataPointer { prp1: units::HostAddress(0), prp2: units::HostAddress(0) };
+    subsystem.begin_for_host(at(2), (pair.id(), 0), 1, &Submission::write(1, 0, 8, nowhere));
+    let written = Completion::new(0, 0, pair.id(), 0, false, Status::SUCCESS);
+    subsystem.served.end(at(2), pair.id(), Opcode::Write, &written);
+    flushed(&mut subsystem, &mut port);
+    subsystem.end(second);
+    subsystem.reap(&mut port, at(3));
+    assert_eq!(calls.lock().expect("nobody panics with it").len(), 0, "the write is in the buffer");
+    flushed(&mut subsystem, &mut port);
+    assert_eq!(*calls.lock().expect("nobody panics with it"), [true]);
+    assert!(subsystem.is_resting);
+    subsystem.reap(&mut port, at(4));
+    assert!(subsystem.flush_slot.is_none(), "nothing has come since");
+}
+
 /// That it is ready comes when commands of before are over: then the timer begins.
 #[test]
 fn a_timer_does_not_begin_before_the_controller_is_ready() {
