@@ -299,6 +299,10 @@ impl MediaFile {
                     return Err(damaged(ppn.to_string()));
                 }
                 let (stored, _) = decode(record);
+                // The block's own record comes first: one that says less is older than what it had said.
+                if stored.erases > state.erases {
+                    return Err(damaged(block.to_string()));
+                }
                 if stored.mark != 0 && stored.erases == state.erases {
                     contents.restore_page(ppn, stored).map_err(|_| damaged(ppn.to_string()))?;
                 }
@@ -420,4 +424,41 @@ fn decode(record: &[u8]) -> (StoredPage, u64) {
         |from: usize, to: usize| record[from..to].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
     let [mark, erases, check] = [0, 4, 8].map(|at| whole(at, at + 4) as u32);
     (StoredPage { mark, owner: whole(18, 24), sequence: whole(12, 18), check, erases }, whole(24, 30))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flash::{CellKind, Media, Oob, Shape};
+    use units::{Bytes, Lpn};
+
+    /// As where the machine stopped, and of two writes the second alone was on the medium: a page of a later cycle than its block's.
+    #[test]
+    fn a_page_of_a_cycle_that_its_block_has_not_come_to_is_damaged() {
+        let shape = Shape {
+            channels: 1,
+            packages_per_channel: 1,
+            dies_per_package: 1,
+            planes_per_die: 1,
+            blocks_per_plane: 4,
+            pages_per_block: 8,
+            page: Bytes::kib(4),
+            oob: Bytes(224),
+            kind: CellKind::Mlc,
+        };
+        let (geometry, channel, block) = (Geometry::new(shape).unwrap(), ChannelId(0), BlockId(0));
+        let path = std::env::temp_dir().join(format!("flashloom-cycles-{}.media", std::process::id()));
+        let (file, _) = MediaFile::open(&path, &geometry, 512, "drive = a small one\n").unwrap();
+        let restored = || file.restore(Contents::for_channel(&geometry, channel, 64, 100), channel);
+        let (mut contents, page) = (restored().unwrap(), geometry.page(block, 0));
+        let oob = |sequence| Oob { lpn: Lpn(5), owner: 1, sequence };
+        contents.program(page, oob(1), &[7; 512]).unwrap();
+        let before = file.block(block).unwrap().expect("it was used");
+        contents.erase(block).unwrap();
+        contents.program(page, oob(2), &[8; 512]).unwrap();
+        assert_eq!(restored().unwrap().entry(page), Some(oob(2)));
+        file.touch(block, before).unwrap();
+        assert!(matches!(restored(), Err(MediaFileError::Damaged { .. })));
+        std::fs::remove_file(path).unwrap();
+    }
 }
