@@ -155,12 +155,13 @@ impl Boot {
             self.list_segments();
         }
         let (dies, course, range) = (self.groups().dies(), self.course(), self.range());
+        let shape = (dies, self.groups().pages_per_block());
         self.left = dies;
         for die in 0..dies {
             // The first group of the range on this die.
             let from = range.start + (die + dies - range.start % dies) % dies;
             let mut rows = std::mem::take(&mut self.rows[die as usize]);
-            let more = rows.begin(course, self.groups(), (from, range.end), |group| self.wanted(group));
+            let more = rows.begin(course, shape, (from, range.end), |group| self.wanted(group));
             self.rows[die as usize] = rows;
             self.read_row(turn, die, more);
         }
@@ -265,7 +266,7 @@ impl Boot {
             let per_block = self.groups().pages_per_block() - u32::from(short);
             let (course, end) = (self.course(), self.range().end);
             let mut rows = std::mem::take(&mut self.rows[die as usize]);
-            let more = rows.advance(course, self.groups(), (per_block, end), |group| self.wanted(group));
+            let more = rows.advance(course, (self.groups().dies(), per_block), end, |group| self.wanted(group));
             self.rows[die as usize] = rows;
             self.read_row(turn, die, more);
         }
