@@ -84,16 +84,16 @@ impl ParseLine for Lines {
             }
             _ => None,
         };
+        // What has no sectors, as what is done to a zone, moves nothing; a flush may come before it all the same.
+        let moved = operation.zip(place.filter(|&(_, count)| count > 0));
+        if moved.is_none() && !flush_first {
+            return Ok(());
+        }
         let device = sink.named(device)?;
         if flush_first {
             sink.push(IoKind::Flush, device, Some(at), 0, 0)?;
         }
-        match (operation, place) {
-            (Some(kind), Some((sector, count))) if count > 0 => sink.push(kind, device, Some(at), sector, count)?,
-            (Some(_), Some((_, 0))) if !flush_first => return Err(Fault::new("sectors", 0, "more than zero")),
-            _ => {}
-        }
-        Ok(())
+        moved.map_or(Ok(()), |(kind, (sector, count))| sink.push(kind, device, Some(at), sector, count))
     }
 }
 
@@ -111,16 +111,17 @@ fn is_action(action: &str) -> bool {
 }
 
 /// Whether a flush comes first, and what is asked for after it. An F before the operation flushes; one after it is
-/// forced unit access, which the source vocabulary does not have. N is no operation.
+/// forced unit access, which the source vocabulary does not have. A B is a barrier of kernels before 2.6.37, which had all that
+/// came before it brought to the medium: the same bit in the binary trace. N is no operation.
 fn taken_apart(rwbs: &str) -> Result<(bool, Option<IoKind>), Fault> {
     let operation = match rwbs.trim_start_matches('F').bytes().next() {
         Some(b'R') => Some(IoKind::Read),
         Some(b'W') => Some(IoKind::Write),
         Some(b'D') => Some(IoKind::Deallocate),
-        Some(b'N' | b'S' | b'M' | b'A') | None => None,
-        Some(_) => return Err(Fault::new("rwbs", rwbs, "R, W, D, F or N with F, S, M, A")),
+        Some(b'N' | b'B' | b'S' | b'M' | b'A') | None => None,
+        Some(_) => return Err(Fault::new("rwbs", rwbs, "R, W, D, F or N with F, B, S, M, A")),
     };
-    Ok((rwbs.starts_with('F'), operation))
+    Ok((rwbs.starts_with('F') || rwbs.contains('B'), operation))
 }
 
 #[cfg(test)]
@@ -155,6 +156,33 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_sectors_is_a_flush_or_nothing() {
+        let mut lines = Lines { action: "Q", in_summary: false };
+        let mut sink = Sink::new(Blkparse.fields());
+        let mut line = |device: &str, rest: &str| {
+            let before = sink.records.len();
+            lines.line(&format!("{device} 1 1 0.000000001 1234 Q {rest}"), &mut sink).expect("a line of blkparse");
+            sink.records[before..].iter().map(|record| (record.kind, record.sectors)).collect::<Vec<_>>()
+        };
+        let (flush, write) = ((IoKind::Flush, 0), (IoKind::Write, 8));
+        for (rest, pushed) in [
+            ("FWS [jbd2]", vec![flush]),
+            ("FN [kworker]", vec![flush]),
+            ("FWS 0 + 0 [jbd2]", vec![flush]),
+            ("NB [kjournald]", vec![flush]),
+            ("WB 0 + 0 [kjournald]", vec![flush]),
+            ("WB 64 + 8 [kjournald]", vec![flush, write]),
+            ("WS 0 + 0 [zones]", vec![]),
+            ("WS [zones]", vec![]),
+            ("W 64 + 8 [fio]", vec![write]),
+        ] {
+            assert_eq!(line("8,0", rest), pushed, "{rest}");
+        }
+        assert_eq!(line("8,1", "W 0 + 0 [zones]"), []);
+        assert_eq!(sink.devices.len(), 1, "a device that nothing is asked of is none");
+    }
+
+    #[test]
     fn rwbs_is_taken_apart() {
         assert_eq!(taken_apart("RA"), Ok((false, Some(IoKind::Read))));
         assert_eq!(taken_apart("FWFS"), Ok((true, Some(IoKind::Write))));
@@ -162,6 +190,8 @@ mod tests {
         assert_eq!(taken_apart("DS"), Ok((false, Some(IoKind::Deallocate))));
         assert_eq!(taken_apart("FF"), Ok((true, None)));
         assert_eq!(taken_apart("N"), Ok((false, None)));
+        assert_eq!(taken_apart("WBS"), Ok((true, Some(IoKind::Write))));
+        assert_eq!(taken_apart("NB"), Ok((true, None)));
         assert!(taken_apart("xyz").is_err());
     }
 }

@@ -17,7 +17,7 @@ const MAGIC_VERSION: u32 = 0x6561_7407;
 /// `__BLK_TA_QUEUE` and `__BLK_TA_ISSUE`; the event is the low byte, bits above it mark cgroups.
 const QUEUED: u32 = 1;
 const ISSUED: u32 = 7;
-/// Categories, `BLK_TC_*`, in the upper half of the action.
+/// Categories, `BLK_TC_*`, in the upper half of the action. What is a flush was a barrier in kernels before 2.6.37.
 const READ: u32 = 1 << 16;
 const WRITE: u32 = 1 << 17;
 const FLUSH: u32 = 1 << 18;
@@ -102,20 +102,51 @@ impl ParseRecord for Records {
         let number = order.number::<4>(record, 36);
         // The kernel's internal dev_t: 12 bits of major above 20 of minor.
         self.device = format!("{},{}", number >> 20, number & 0xf_ffff);
+        let kind = match action {
+            // What has no bytes, as what is done to a zone, moves nothing; the category that it has is that of its number.
+            _ if bytes == 0 => None,
+            _ if action & DISCARD != 0 => Some(IoKind::Deallocate),
+            _ if action & WRITE != 0 => Some(IoKind::Write),
+            _ if action & READ != 0 => Some(IoKind::Read),
+            _ => None,
+        };
+        if kind.is_none() && action & FLUSH == 0 {
+            return Ok(());
+        }
         let device = sink.named(&self.device)?;
         if action & FLUSH != 0 {
             sink.push(IoKind::Flush, device, Some(at), 0, 0)?;
         }
-        let kind = match action {
-            _ if action & DISCARD != 0 => IoKind::Deallocate,
-            _ if action & WRITE != 0 => IoKind::Write,
-            _ if action & READ != 0 => IoKind::Read,
-            _ => return Ok(()),
+        kind.map_or(Ok(()), |kind| sink.push_from(kind, device, Some(at), sector, bytes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_bytes_is_a_flush_or_nothing() {
+        let mut records = Records { action: QUEUED, device: String::new() };
+        let mut sink = Sink::new(Blktrace.fields());
+        let mut pushed = |category: u32, bytes: u32, device: u32| {
+            let mut record = [0; HEADER_BYTES];
+            for (at, word) in [(0, MAGIC_VERSION), (24, bytes), (28, QUEUED | category), (36, device)] {
+                record[at..at + 4].copy_from_slice(&word.to_le_bytes());
+            }
+            let before = sink.records.len();
+            records.record(&record, &mut sink).expect("a record of the kernel");
+            sink.records[before..].iter().map(|record| (record.kind, record.sectors)).collect::<Vec<_>>()
         };
-        if bytes == 0 && action & FLUSH != 0 {
-            return Ok(());
+        let (flush, write) = ((IoKind::Flush, 0), (IoKind::Write, 8));
+        // What is issued to the drive as a flush is a read of nothing to the kernel, a barrier a write.
+        assert_eq!(pushed(READ | FLUSH, 0, 1), [flush]);
+        assert_eq!(pushed(WRITE | FLUSH, 0, 1), [flush]);
+        assert_eq!(pushed(WRITE | FLUSH, 4096, 1), [flush, write]);
+        assert_eq!(pushed(WRITE, 4096, 1), [write]);
+        for category in [READ, WRITE, DISCARD | WRITE] {
+            assert_eq!(pushed(category, 0, 2), []);
         }
-        sink.push_from(kind, device, Some(at), sector, bytes)?;
-        Ok(())
+        assert_eq!(sink.devices.len(), 1, "a device that nothing is asked of is none");
     }
 }
