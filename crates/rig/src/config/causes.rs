@@ -118,8 +118,16 @@ mod tests {
         assert!(taken.unwrap().to_string().ends_with(&format!("expected a configuration here, or --device {file}")));
         std::fs::write(&path, format!("{tlc}\n[run]\nseed = 2\n")).unwrap();
         assert!(Layers::new().file(&path).is_ok(), "it says more");
-        std::fs::write(&path, lacks("channels")).unwrap();
-        assert!(Layers::new().file(&path).is_ok(), "it lies over a device");
+        for (absent, lacking) in [("channels", "device.channels"), ("read_lsb_us", "device.timing.read_lsb_us")] {
+            std::fs::write(&path, lacks(absent)).unwrap();
+            let said = Layers::new().file(&path).err().expect("no device, and no configuration").to_string();
+            let expected = format!("{file}: it describes a device and nothing else, but lacks {lacking}; expected a");
+            assert!(said.starts_with(&expected), "{said}");
+        }
+        let few =
+            |count| tlc.lines().filter(|line| !line.starts_with("source")).take(count).collect::<Vec<_>>().join("\n");
+        std::fs::write(&path, few(12)).unwrap();
+        assert!(Layers::new().file(&path).is_ok(), "it lies over a device: {}", few(12));
         std::fs::remove_file(&path).unwrap();
     }
 }

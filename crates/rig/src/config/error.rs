@@ -84,6 +84,19 @@ pub enum ConfigError {
         /// What it describes.
         what: &'static str,
     },
+    /// The same, where it is not even one.
+    #[error(
+        "{file}: it describes a {what} and nothing else, but lacks {lacks}; expected a configuration here, or --{what} {file} once it has \
+         them"
+    )]
+    OfAPart {
+        /// The file.
+        file: String,
+        /// What it describes.
+        what: &'static str,
+        /// The keys that it must have and has not.
+        lacks: String,
+    },
     /// A key without default that no layer gives.
     #[error("{key} is missing; expected it in {file}")]
     Missing {

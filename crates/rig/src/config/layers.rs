@@ -60,8 +60,12 @@ impl Layers {
         let name = path.display().to_string();
         let layers = self.text(&name, &text::read(path)?)?;
         let last = layers.files.last().expect("it was added");
-        let whole = ["device", "processor"].into_iter().find(|table| is_whole(last, table));
-        whole.map_or(Ok(layers), |what| Err(ConfigError::OfOneTable { file: name, what }))
+        let described = ["device", "processor"].into_iter().find_map(|table| Some((table, described(last, table)?)));
+        match described {
+            None => Ok(layers),
+            Some((what, lacks)) if lacks.is_empty() => Err(ConfigError::OfOneTable { file: name, what }),
+            Some((what, lacks)) => Err(ConfigError::OfAPart { file: name, what, lacks: lacks.join(", ") }),
+        }
     }
 
     /// The same, from memory; `name` stands for its path in origins.
@@ -214,12 +218,15 @@ impl Layers {
     }
 }
 
-/// Whether a file says all that a file of this table must, and nothing else.
-fn is_whole(layer: &Layer, table: &str) -> bool {
+/// What a file lacks that describes a table, as a device, and says nothing else; none where it is a configuration. One that gives half of
+/// what such a file must is none that changes a little of another one's: laid over that, the two would be a mixture that nobody meant.
+fn described(layer: &Layer, table: &str) -> Option<Vec<&'static str>> {
     let is_own = |key: &str| key.split('.').next() == Some(table) || MEMORY.contains(&(table, key));
-    let mut needed = schema().keys.iter().enumerate().filter(|(_, key)| key.is_required() && is_own(&key.path));
-    layer.iter().all(|(index, _)| is_own(&schema().keys[*index].path))
-        && needed.all(|(index, _)| layer.iter().any(|(given, _)| *given == index))
+    let needed = schema().keys.iter().enumerate().filter(|(_, key)| key.is_required() && is_own(&key.path));
+    let (given, lacking): (Vec<_>, Vec<_>) =
+        needed.partition(|(index, _)| layer.iter().any(|(given, _)| given == index));
+    let describes = layer.iter().all(|(index, _)| is_own(&schema().keys[*index].path)) && given.len() >= lacking.len();
+    describes.then(|| lacking.into_iter().map(|(_, key)| &*key.path).collect())
 }
 
 /// No more than `most` threads of these groups.
