@@ -174,8 +174,10 @@ impl Timing {
     /// be: more than their reclaim ever takes.
     pub fn longest_reclaim(&self, geometry: &Geometry) -> Span {
         let shape = geometry.shape();
-        let operations = self.read.into_iter().chain(self.program).chain([self.erase]);
-        let longest = operations.max().unwrap_or(Span::ZERO) + self.further_plane * u64::from(shape.planes_per_die - 1);
+        // Times of page types that the cells lack are ignored, whatever they are.
+        let kinds = (0..shape.kind.bits()).map(|page| page_type(page, shape.kind) as usize);
+        let operations = kinds.flat_map(|kind| [self.read[kind], self.program[kind]]);
+        let longest = operations.fold(self.erase, Span::max) + self.further_plane * u64::from(shape.planes_per_die - 1);
         longest * u64::from(shape.pages_per_block) * u64::from(shape.planes_per_die)
     }
 

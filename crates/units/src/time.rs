@@ -43,6 +43,11 @@ impl Time {
     pub const fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
+    /// So much later, or [`Time::NEVER`].
+    #[inline]
+    pub const fn saturating_add(self, span: Span) -> Time {
+        Time(self.0.saturating_add(span.0))
+    }
 }
 
 impl Span {
@@ -98,6 +103,16 @@ impl Span {
     #[inline]
     pub fn secs_f64(self) -> f64 {
         self.0 as f64 / 1e12
+    }
+    /// The sum, or the longest span there is.
+    #[inline]
+    pub const fn saturating_add(self, other: Span) -> Span {
+        Span(self.0.saturating_add(other.0))
+    }
+    /// So many times as long, or the longest span there is.
+    #[inline]
+    pub const fn saturating_mul(self, times: u64) -> Span {
+        Span(self.0.saturating_mul(times))
     }
     /// The difference, or zero where `other` is longer.
     #[inline]

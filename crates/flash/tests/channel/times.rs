@@ -110,6 +110,18 @@ fn multi_plane_programs_work_together_and_transfer_one_by_one() {
 }
 
 #[test]
+fn a_reclaim_takes_as_long_as_the_slowest_page_that_there_is() {
+    let longest = |kind, timing: &Timing| timing.longest_reclaim(&geometry(kind)).picos();
+    let pages = u64::from(PAGES_PER_BLOCK * PLANES);
+    assert_eq!(longest(CellKind::Tlc, &timing()), pages * (2300 * MICRO + 3 * 500_000));
+    // What the cells have no pages of is not waited for, however long it were.
+    let mut odd = Timing { erase: Span::from_micros(1000), ..timing() };
+    odd.program[PageType::Csb as usize] = Span::from_picos(u64::MAX);
+    odd.validate(&geometry(CellKind::Mlc)).unwrap();
+    assert_eq!(longest(CellKind::Mlc, &odd), pages * (1300 * MICRO + 3 * 500_000));
+}
+
+#[test]
 fn reads_of_many_dies_saturate_the_bus() {
     let timing = Timing { bus: MegaTransfers(100), ..timing() };
     let mut channel = channel(&timing);

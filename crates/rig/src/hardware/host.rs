@@ -20,13 +20,6 @@ use std::sync::{Arc, Mutex};
 use units::{Bytes, QueueId, Span, Time};
 use workload::{Io, IoKind};
 
-/// How long a host waits for any answer before it gives the drive up, beside what reclaim may take: as good as the time-out of a host's
-/// driver.
-const PATIENCE: Span = Span::from_secs(20);
-
-/// As many groups may be reclaimed before a host is answered: a Deallocate of 256 ranges may write thousands of pages.
-const RECLAIMS: u64 = 64;
-
 /// How many commands without an answer are named.
 const UNANSWERED_MAX: usize = 8;
 
@@ -284,7 +277,7 @@ impl HostStage {
             stood: None,
             running: false,
             rounds: None,
-            patience: Patience::of(PATIENCE),
+            patience: Patience::of_drive(Span::ZERO),
             ledger,
             completed,
             finished_before: 0,
@@ -293,7 +286,7 @@ impl HostStage {
 
     /// The same for a drive whose reclaim takes so long, of which there may be a few before any answer.
     pub(crate) fn waiting_for(mut self, reclaim: Span) -> Self {
-        self.patience = Patience::of(PATIENCE + reclaim * RECLAIMS);
+        self.patience = Patience::of_drive(reclaim);
         self
     }
 

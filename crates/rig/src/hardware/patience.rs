@@ -4,6 +4,13 @@
 
 use units::{Span, Time};
 
+/// How long a host waits for any answer before it gives the drive up, beside what reclaim may take: as good as the time-out of a host's
+/// driver.
+const PATIENCE: Span = Span::from_secs(20);
+
+/// As many groups may be reclaimed before a host is answered: a Deallocate of 256 ranges may write thousands of pages.
+const RECLAIMS: u64 = 64;
+
 /// Looks, each as long after the last as patience lasts, at whether anything was answered meanwhile.
 pub(super) struct Patience {
     lasts: Span,
@@ -18,9 +25,14 @@ impl Patience {
         Patience { lasts, look_at: Time::ZERO, answered: 0, waited: false }
     }
 
+    /// With a drive whose reclaim takes so long. Beyond what the clock can say there is no last look.
+    pub(super) fn of_drive(reclaim: Span) -> Self {
+        Patience::of(PATIENCE.saturating_add(reclaim.saturating_mul(RECLAIMS)))
+    }
+
     /// A phase began, of which nothing is answered yet.
     pub(super) fn begin(&mut self, now: Time, outstanding: u64) {
-        (self.look_at, self.answered, self.waited) = (now + self.lasts, 0, outstanding > 0);
+        (self.look_at, self.answered, self.waited) = (now.saturating_add(self.lasts), 0, outstanding > 0);
     }
 
     /// When the next look is due.
@@ -35,7 +47,7 @@ impl Patience {
         }
         let before = std::mem::replace(&mut self.answered, answered);
         let waited = std::mem::replace(&mut self.waited, outstanding > 0);
-        self.look_at = now + self.lasts;
+        self.look_at = now.saturating_add(self.lasts);
         waited && outstanding > 0 && before == answered
     }
 }
@@ -46,6 +58,16 @@ mod tests {
 
     fn at(seconds: u64) -> Time {
         Time::ZERO + Span::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_drive_that_is_as_slow_as_can_be_is_waited_for_for_ever() {
+        assert_eq!(Patience::of_drive(Span::from_secs(2)).lasts, Span::from_secs(20 + 64 * 2));
+        // Four planes of 65,536 pages, an operation of a second, and a second for each further plane.
+        let mut patience = Patience::of_drive(Span::from_secs(4 * 4 * 65_536));
+        patience.begin(at(1), 1);
+        assert_eq!(patience.next_look(), Time::NEVER);
+        assert!(!patience.is_over(at(1_000_000), 1, 0));
     }
 
     #[test]
