@@ -46,7 +46,7 @@ pub use command::{Operation, PIECE, PLANES_MAX, PageSlot, Transaction, Transacti
 pub use contents::{Contents, Labels, Media};
 pub use ecc::{Bch, BchError, Uncorrectable};
 pub use faults::{
-    ErrorModel, FaultSettings, FaultSettingsError, FaultyMedia, OOB_ENTRY, PageRead, ReadRetry, Reading, Stress,
+    DRAW, ErrorModel, FaultSettings, FaultSettingsError, FaultyMedia, OOB_ENTRY, PageRead, ReadRetry, Reading, Stress,
     Verdict,
 };
 pub use geometry::{CellKind, Geometry, GeometryError, PageAddress, Shape};

@@ -91,11 +91,14 @@ fn full_pages_are_decoded_and_agree_with_the_count() {
 fn retry_levels_bring_pages_back_and_another_seed_fails_otherwise() {
     let mut worn = media(settings(), 1, 3);
     fill(&mut worn, &[5, 6]);
-    wear_out(&mut worn, &[5, 6]);
     let page = geometry().page(BLOCK, 0);
     let read = |media: &mut FaultyMedia, level| {
         media.read(page, Reading { now: Time::ZERO, level }, &mut [0; 2]).unwrap().verdict
     };
+    // From then on some 70 bits of each word are wrong, and 9 at the last level; 24 are corrected.
+    for _ in 0..16 {
+        read(&mut worn, 0);
+    }
     assert_eq!(read(&mut worn, 0), Verdict::Uncorrectable { worsened: true });
     assert_eq!(read(&mut worn, 0), Verdict::Uncorrectable { worsened: true }, "an error does not go away");
     assert!(matches!(read(&mut worn, 3), Verdict::Good { .. }), "an eighth of the rate");
@@ -187,6 +190,36 @@ fn programs_and_erases_fail_and_leave_nothing_to_be_read() {
     }
     // Of 256 programs and 16 erases.
     assert!((10..45).contains(&failed) && (1..9).contains(&erases), "{failed} programs, {erases} erases");
+}
+
+/// Another seed draws anew, and not what the first one drew at other places: of many seeds the numbers of failures are spread as
+/// those of independent draws are.
+#[test]
+fn failures_of_many_seeds_are_spread_as_independent_draws_are() {
+    const SEEDS: u64 = 64;
+    const BLOCKS: u32 = 16_384;
+    let chance = 0.2;
+    let spread = |count: &dyn Fn(u64) -> u32, draws: f64| {
+        let counts: Vec<f64> = (0..SEEDS).map(|seed| f64::from(count(seed))).collect();
+        let mean = counts.iter().sum::<f64>() / SEEDS as f64;
+        let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / (SEEDS - 1) as f64;
+        let expected = draws * chance * (1.0 - chance);
+        // The mean of 64 is known to an eighth of a standard deviation, the variance to a sixth.
+        assert!((mean - draws * chance).abs() < expected.sqrt() / 2.0, "{mean} of {draws}");
+        assert!((0.5..2.0).contains(&(variance / expected)), "variance {variance}, expected {expected}: {counts:?}");
+    };
+    let failing = FaultSettings { program_failures: chance, factory_bad: chance, ..settings() };
+    let programs = |seed| {
+        let contents = Contents::for_channel(&geometry(), ChannelId(0), 1, 1000);
+        let settings = FaultSettings { factory_bad: 0.0, ..failing };
+        let mut media = FaultyMedia::failing(contents, settings, seed, BlockId(16));
+        let pages = (0..16).flat_map(|block| (0..16).map(move |page| geometry().page(BlockId(block), page)));
+        let oob = Oob { lpn: Lpn(1), owner: 0, sequence: 0 };
+        pages.filter(|&page| media.program(page, Time::ZERO, oob, &[1, 2]).is_err()).count() as u32
+    };
+    spread(&programs, 256.0);
+    let bad = |seed| (0..BLOCKS).filter(|&block| failing.is_bad_from_factory(seed, BlockId(block))).count() as u32;
+    spread(&bad, f64::from(BLOCKS));
 }
 
 #[test]

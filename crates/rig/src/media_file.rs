@@ -22,7 +22,7 @@ pub(crate) use past::Past;
 use crate::hardware::Standstill;
 use crate::table_slots::{SLOTS_BYTES, TableSlots};
 use aside::Aside;
-use flash::{Contents, Geometry, StoredBlock, StoredPage};
+use flash::{Contents, DRAW, Geometry, StoredBlock, StoredPage};
 use making::{Hindrance, Making};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
@@ -37,6 +37,8 @@ const VERSION: u32 = 6;
 const HEADER_BYTES: u64 = 4096;
 const BLOCK_BYTES: u64 = 16;
 const PAGE_BYTES: u64 = 32;
+/// Where it says how what fails was drawn; 0 in files of builds that did not say.
+const DRAW_AT: u64 = 20;
 /// Where the text begins that names its drive.
 const TEXT_AT: u64 = 24;
 
@@ -84,6 +86,17 @@ pub enum MediaFileError {
         found: String,
         /// What the drive has.
         expected: String,
+    },
+    /// Made by a build that drew otherwise what fails: other pages would be lost, and other blocks nobody's.
+    #[error(
+        "{file}: what fails of its flash was drawn in way {found}, and this build draws in way {DRAW}; expected a file that it made, or \
+         device.media.faults=false"
+    )]
+    OtherDraw {
+        /// The file.
+        file: String,
+        /// How it was drawn.
+        found: u32,
     },
     /// A record that nobody wrote so.
     #[error("{file}: the record of {what} is damaged; expected a file as its drive left it")]
@@ -147,7 +160,7 @@ pub(crate) struct MediaFile {
 
 impl MediaFile {
     /// Opens a file, or makes one; whether it is new. `identity` names whatever must be the same when it is opened again, a line
-    /// `field = value` each.
+    /// `field = value` each. Whether it was drawn as today what fails counts where something `fails`.
     ///
     /// # Errors
     /// A file that cannot be opened, is another's or is damaged.
@@ -156,6 +169,7 @@ impl MediaFile {
         geometry: &Geometry,
         page_words: usize,
         identity: &str,
+        fails: bool,
     ) -> Result<(MediaFile, bool), MediaFileError> {
         let name = path.display().to_string();
         let system = |error| MediaFileError::System { file: name.clone(), error };
@@ -178,7 +192,7 @@ impl MediaFile {
                     about if about.len() > 0 => {
                         lock(&file, &name)?;
                         let file = of(file);
-                        file.check(about.len(), identity)?;
+                        file.check(about.len(), identity, fails)?;
                         making::clean(path);
                         return Ok((file, false));
                     }
@@ -217,6 +231,7 @@ impl MediaFile {
         let mut header = vec![0; HEADER_BYTES as usize];
         header[..16].copy_from_slice(MAGIC);
         header[16..20].copy_from_slice(&VERSION.to_le_bytes());
+        header[DRAW_AT as usize..][..4].copy_from_slice(&DRAW.to_le_bytes());
         header[TEXT_AT as usize..][..identity.len()].copy_from_slice(identity.as_bytes());
         self.file.set_len(self.layout.end)?;
         TableSlots::format(self.file.clone(), self.layout.namespaces)?;
@@ -231,7 +246,7 @@ impl MediaFile {
     }
 
     /// Checks that the header is that of this drive.
-    fn check(&self, length: u64, identity: &str) -> Result<(), MediaFileError> {
+    fn check(&self, length: u64, identity: &str, fails: bool) -> Result<(), MediaFileError> {
         let foreign = |found: &str| MediaFileError::Foreign { file: self.name(), found: found.into() };
         let mut header = vec![0; HEADER_BYTES as usize];
         self.file.read_exact_at(&mut header, 0).map_err(|_| foreign("too short"))?;
@@ -249,6 +264,9 @@ impl MediaFile {
         let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
         let text = std::str::from_utf8(&text[..end]).map_err(|_| foreign("a damaged header"))?;
         self.compare(text, identity)?;
+        if fails && word(DRAW_AT) != DRAW {
+            return Err(MediaFileError::OtherDraw { file: self.name(), found: word(DRAW_AT) });
+        }
         if length != self.layout.end {
             return Err(foreign(&format!("{length} bytes, cut from {}", self.layout.end)));
         }

@@ -19,8 +19,9 @@ impl Kept {
     /// Opens the file of a drive.
     pub(crate) fn open(device: &Device, path: &Path) -> Result<Kept, BuildError> {
         let geometry = &device.drive.geometry;
-        let (file, is_new) =
-            MediaFile::open(path, geometry, device.fresh(ChannelId(0)).page_words(), &identity(device))?;
+        let page_words = device.fresh(ChannelId(0)).page_words();
+        let fails = device.faults.is_some();
+        let (file, is_new) = MediaFile::open(path, geometry, page_words, &identity(device), fails)?;
         let channels = (0..geometry.shape().channels).map(|channel| ChannelId(channel as u16));
         let contents = channels.map(|channel| file.restore(device.fresh(channel), channel));
         let contents = contents.collect::<Result<_, _>>()?;

@@ -20,7 +20,7 @@ mod time;
 pub use address::{HostAddress, Lba, Lpn, Ppn, SECTOR_BYTES};
 pub use divisor::Divisor;
 pub use ids::{BlockId, ChannelId, CoreId, DieId, QueueId, StageId};
-pub use pattern::pattern;
+pub use pattern::{drawn, pattern, share};
 pub use rate::{BytesPerSecond, Hertz, MegaTransfers};
 pub use size::{Bytes, measure};
 pub use time::{Cycles, Span, Time};

@@ -1,7 +1,11 @@
 //! Draws that depend on what they are for and on nothing else: the same page of the same cycle fails in the same way whoever reads
 //! it when, in either world.
 
-use units::{Lba, pattern};
+use units::drawn;
+
+/// Which way of drawing this is. Other draws find other pages and blocks wrong, so who keeps pages must have had the same ones. 0 are
+/// those of builds in which a seed only put the draws of another one to other places.
+pub const DRAW: u32 = 1;
 
 /// What is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -30,13 +34,13 @@ pub(super) fn bits(seed: u64, place: u32, cycle: u32, lot: Lot) -> u64 {
         Lot::Erase => (5, 0, 0),
         Lot::Factory => (6, 0, 0),
     };
-    let where_and_when = pattern(Lba(u64::from(place) << 32 | u64::from(cycle)), seed, kind);
-    pattern(Lba(u64::from(first) << 32 | u64::from(second)), where_and_when, kind)
+    let both = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+    drawn(seed, [kind, both(place, cycle), both(first, second)])
 }
 
 /// The same as a number from 0 to below 1.
 pub(super) fn share(seed: u64, place: u32, cycle: u32, lot: Lot) -> f64 {
-    (bits(seed, place, cycle, lot) >> 11) as f64 / (1u64 << 53) as f64
+    units::share(bits(seed, place, cycle, lot))
 }
 
 /// A draw of the standard normal distribution, from two of [`share`] (Box and Muller).

@@ -5,6 +5,7 @@ mod errors;
 mod faulty;
 mod settings;
 
+pub use draw::DRAW;
 pub use errors::{ErrorModel, Stress};
 pub use faulty::{FaultyMedia, PageRead, Reading, Verdict};
 pub use settings::{FaultSettings, FaultSettingsError, OOB_ENTRY, ReadRetry};

@@ -1,9 +1,11 @@
 //! Bits that flip in the drive's own memory, while a page waits there to be programmed.
 
-use units::{Lba, Ppn, pattern};
+use units::{Ppn, drawn, share};
 
-/// What is drawn for: so that it is no other draw of the same page.
-const BIT: u32 = 0x7570;
+/// Whether a bit of a page flips.
+const WHETHER: u64 = 0;
+/// Which one does.
+const WHICH: u64 = 1;
 
 /// How often bits flip. Which do depends on the seed, the page and the number of its write alone.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,10 +22,9 @@ impl Upsets {
         if self.chance <= 0.0 || words == 0 {
             return None;
         }
-        let place = pattern(Lba(u64::from(ppn.0)), self.seed ^ sequence.rotate_left(32), BIT);
-        let share = (place >> 11) as f64 / (1u64 << 53) as f64;
+        let lot = |lot| drawn(self.seed, [u64::from(ppn.0), sequence, lot]);
         let bits = words as u64 * 64;
-        (share < self.chance).then(|| (pattern(Lba(place), sequence, BIT) % bits) as usize)
+        (share(lot(WHETHER)) < self.chance).then(|| (lot(WHICH) % bits) as usize)
     }
 }
 
@@ -40,5 +41,17 @@ mod tests {
         assert_eq!(hit(), hit());
         assert!(hit().into_iter().flatten().all(|bit| bit < 512 * 64));
         assert_eq!(Upsets::default().bit(Ppn(0), 0, 512), None);
+    }
+
+    /// A later write of a page is another draw, and not that of a page elsewhere.
+    #[test]
+    fn pages_that_are_hit_in_one_write_say_nothing_of_the_next() {
+        let upsets = Upsets { chance: 0.1, seed: 5 };
+        let hits = |sequence| (0..16_384).filter(move |&at| upsets.bit(Ppn(at), sequence, 512).is_some()).count();
+        let counts: Vec<f64> = (0..64).map(|sequence| hits(sequence) as f64).collect();
+        let mean = counts.iter().sum::<f64>() / 64.0;
+        let variance = counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / 63.0;
+        // Of a binomial distribution 1,475; of 64 counts it is known to a sixth.
+        assert!((737.0..2950.0).contains(&variance), "{variance}: {counts:?}");
     }
 }

@@ -282,6 +282,12 @@ fn a_file_that_is_not_its_own_or_not_whole_is_refused_by_name() {
         assert!(said.contains(&what), "{said}");
     }
     let file = OpenOptions::new().read(true).write(true).open(&scratch.0).expect("it is there");
+    // As the header was before it said how what fails is drawn.
+    file.write_all_at(&[0; 4], 20).expect("it can be written");
+    let failing =
+        "what fails of its flash was drawn in way 0, and this build draws in way 1; expected a file that it made, or";
+    refused(bad(sound), failing);
+    serving("deepflash", &scratch.0).start().end();
     let mut header = [0; 24];
     file.read_exact_at(&mut header, 0).expect("it has a header");
     file.write_all_at(&9u32.to_le_bytes(), 16).expect("it can be written");
