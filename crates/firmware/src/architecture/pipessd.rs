@@ -173,7 +173,7 @@ fn install_back(drawing: &mut Drawing, materials: &Materials, stages: &Stages, p
     let post = plan.connect(stages.fil, stages.post, slots);
     let dies = DieLines::new(1, drive.clone(), settings.flash, channels);
     let tables = &drawing.tables;
-    let fil = Fil::new(drive, tables.clone(), pipeline.clone(), dies, post, frames);
+    let fil = Fil::new(drive, tables.clone(), pipeline.clone(), dies, post, frames, settings.mutation);
     plan.install(stages.fil, fil);
     let mut event = |name: &str, pulls: &dyn Fn(&mut Blueprint, Slot<EventLine>) -> Address<EventPulled>| {
         let line = plan.reserve("event", name.into(), Place::Hardware, 1);

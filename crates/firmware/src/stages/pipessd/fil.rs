@@ -13,7 +13,7 @@ use super::waitlist::Waitlist;
 use crate::message::*;
 use crate::stages::dies::DieLines;
 use crate::tables::{Pipeline, Watcher};
-use crate::{Drive, Firmware, Note, PipelineStep, Tables, Turn, Work};
+use crate::{Drive, Firmware, Mutation, Note, PipelineStep, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
 use std::sync::Arc;
@@ -61,6 +61,7 @@ pub(crate) struct Fil {
     first_window: u32,
     /// How much of what was retired is seen.
     head: u64,
+    mutation: Option<Mutation>,
 }
 
 impl Accepts<SubRequest> for Fil {}
@@ -76,6 +77,7 @@ impl Fil {
         dies: DieLines,
         post: Address<SubRequest>,
         frames: FilFrames,
+        mutation: Option<Mutation>,
     ) -> Self {
         let (slots, shape) = (pipeline.slots(), drive.geometry().shape());
         Fil {
@@ -91,6 +93,7 @@ impl Fil {
             moves: vec![None; frames.window.len()],
             first_window: frames.window.start,
             head: 0,
+            mutation,
         }
     }
 
@@ -286,14 +289,10 @@ impl Fil {
             }
             MOVE_READ => {
                 turn.spend(Work::MovePage);
-                let Moving { lpn, from, to, sequence } = self.moves[index].expect("it is being moved");
-                // A tombstone keeps its number: some of its pages may have been written since.
-                match self.tables.frames.tombstone(frame) {
-                    Some(_) => self.tables.frames.clear(frame, 0, self.tables.frames.words(frame)),
-                    None => self.tables.frames.label_moved(frame, lpn, 0, sequence),
-                }
-                self.order.read(from, &mut out);
-                self.order.ready_program(to, tag(MOVE_PROGRAM, index), &mut out);
+                let moving = self.moves[index].expect("it is being moved");
+                self.label_moved(frame, moving);
+                self.order.read(moving.from, &mut out);
+                self.order.ready_program(moving.to, tag(MOVE_PROGRAM, index), &mut out);
             }
             _ => {
                 let moving = self.moves[index].take().expect("it is being moved");
@@ -303,6 +302,18 @@ impl Fil {
             }
         }
         self.act(turn, &out);
+    }
+
+    /// What a page that was read says at its new place. A tombstone keeps its number, for some of its pages may have been written since; and
+    /// the pages that it is of, whatever FTL knows of those that are left.
+    fn label_moved(&self, frame: u32, Moving { lpn, sequence, .. }: Moving) {
+        let frames = &self.tables.frames;
+        let Some(pages) = frames.tombstone(frame) else { return frames.label_moved(frame, lpn, 0, sequence) };
+        frames.clear(frame, 0, frames.words(frame));
+        if self.mutation == Some(Mutation::RenumberTombstone) {
+            let (first, ..) = frames.labelled(frame);
+            frames.label_tombstone(frame, (first, pages), 0, sequence);
+        }
     }
 
     fn fail(&mut self, slot: usize, media: Media, write: bool) {

@@ -23,7 +23,7 @@ use super::worker::{Step, Worker};
 use crate::message::*;
 use crate::policies::{AtRest, pick_victim};
 use crate::stages::rest::Rest;
-use crate::{GroupState, Note, Turn, VictimPolicy, Work};
+use crate::{GroupState, Mutation, Note, Turn, VictimPolicy, Work};
 use flash::Operation;
 use std::collections::VecDeque;
 use units::{Lpn, Ppn, Span, Time};
@@ -397,7 +397,12 @@ impl Worker {
         (moving.lpn, moving.tombstone, moving.to) = (lpn, frames.tombstone(frame), Some(to));
         match moving.tombstone {
             // Its entry says all that it has to, and nothing else of it is needed.
-            Some(_) => frames.clear(frame, 0, self.shared.drive.page_words()),
+            Some(pages) => {
+                frames.clear(frame, 0, self.shared.drive.page_words());
+                if self.shared.settings.has(Mutation::RenumberTombstone) {
+                    frames.label_tombstone(frame, (lpn, pages), self.index.into(), self.shared.pool.sequence(turn));
+                }
+            }
             // What could not be read is moved as a page that is lost.
             None => frames.label_moved(frame, lpn, self.index.into(), sequence),
         }
