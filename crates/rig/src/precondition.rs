@@ -4,6 +4,7 @@ mod aged;
 mod checkpoint;
 mod hybrid;
 mod in_order;
+mod overwritten;
 mod permutation;
 mod rule;
 #[cfg(test)]
@@ -15,6 +16,7 @@ use firmware::{BlockGroups, Drive, Mapping, Settings, Tables};
 use flash::{Contents, Labels};
 use hybrid::AtHome;
 use in_order::InOrder;
+use overwritten::Overwritten;
 use rule::{Rule, Share};
 use std::sync::Arc;
 use units::ChannelId;
@@ -45,16 +47,17 @@ pub struct Precondition {
 impl Precondition {
     /// Writes maps, counts and page contents as the drive's past would have left them.
     ///
-    /// Approximation for [`Fill::Random`]: instead of replaying the writes, the state that they converge to is drawn. Under random
-    /// overwrites and reclaim of the emptiest group, the valid share of the groups, ordered by age, falls exponentially from
-    /// 1 to the share of the next victim; that one parameter follows from the over-provisioning (Desnoyers, SYSTOR 2012).
-    /// Before a full overwrite has passed (`times < 1`), only that share of pages is taken out of its first place.
+    /// Approximation for [`Fill::Random`]: instead of replaying the writes, the state that they lead to is drawn ([`overwritten`]).
     pub(crate) fn write(&self, drive: &Drive, settings: &Settings, tables: &mut Tables, contents: &mut [Contents]) {
         let groups = &tables.groups.clone();
         let (labels, written) = match (self.fill, &tables.mapping) {
             (Fill::None, _) => return,
             (_, Mapping::Hybrid(map)) => {
                 let (home, written) = AtHome::write(settings, map, groups);
+                if let Fill::Random { times } = self.fill {
+                    let owned = (0..groups.count()).filter(|&group| groups.owner(group).is_some());
+                    owned.for_each(|group| groups.set_erase_count(group, times.ceil().max(1.0) as u32));
+                }
                 (Arc::new(home) as Arc<dyn Labels>, written)
             }
             (Fill::Sequential, Mapping::Page(_)) => {
@@ -62,20 +65,14 @@ impl Precondition {
                 follow(InOrder::new(groups, settings.split, shares), drive, settings, tables)
             }
             (Fill::Random { times }, Mapping::Page(_)) => {
-                // The oldest group's valid share; the first overwrites have not reached the steady state yet.
                 let shares = Share::of_all(drive, settings, tables);
-                let oldest = victim_share(&shares, groups.pages()).max((-times).exp());
-                let rule = Aged::new(groups, settings.split, shares, self.seed, &|age| oldest.powf(age));
+                let past = Overwritten::new(times, room(&shares, groups.pages()));
+                let rule = Aged::new(groups, settings.split, shares, self.seed, &|age| past.valid(age));
+                rule.wear(|age| past.erases(age));
                 follow(rule, drive, settings, tables)
             }
         };
         program(&written, drive, groups, &labels, contents);
-        if let Fill::Random { times } = self.fill {
-            let erases = times.ceil().max(1.0) as u32;
-            for group in (0..groups.count()).filter(|&group| groups.owner(group).is_some()) {
-                groups.set_erase_count(group, erases);
-            }
-        }
     }
 }
 
@@ -117,20 +114,12 @@ fn program(
     }
 }
 
-/// The valid share of the emptiest group in the steady state: with exponentially falling shares from 1 to `u` their
-/// mean is `(u - 1) / ln u`, which must be the share of the closed space that is user data.
-fn victim_share(shares: &[Share], per_group: u32) -> f64 {
+/// Full groups that there may be, in those that hold all that is in full groups.
+fn room(shares: &[Share], per_group: u32) -> f64 {
     let full = u64::from(per_group);
     // Groups that are filled are half full.
     let closed = |share: &Share| u64::from(share.pages).saturating_sub(u64::from(share.points) * full / 2);
     let pages: u64 = shares.iter().map(closed).sum();
     let groups: u64 = shares.iter().map(|share| u64::from(share.old_groups())).sum();
-    let used = pages as f64 / (groups * full) as f64;
-    let mean = |u: f64| (u - 1.0) / u.ln();
-    let (mut low, mut high) = (1e-9, 1.0 - 1e-9);
-    for _ in 0..100 {
-        let middle = f64::midpoint(low, high);
-        if mean(middle) < used { low = middle } else { high = middle }
-    }
-    low
+    (groups * full) as f64 / pages as f64
 }

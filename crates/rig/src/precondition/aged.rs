@@ -75,6 +75,17 @@ impl Aged {
         Aged { groups: groups.clone(), ranks, shares, threads, ordinals, seed }
     }
 
+    /// Says how often groups were erased, by their age as above; those that are filled or free have that of what was just written.
+    pub(super) fn wear(&self, erases: impl Fn(f64) -> u32) {
+        for (share, course) in self.shares.iter().zip(&self.threads) {
+            let closed = course.filled().saturating_sub(course.open);
+            for (&group, ordinal) in share.groups.iter().zip(0..) {
+                let age = if ordinal < closed { 1.0 - f64::from(ordinal) / f64::from(closed) } else { 0.0 };
+                self.groups.set_erase_count(group, erases(age));
+            }
+        }
+    }
+
     /// Where a page of a course is within its group.
     #[inline]
     fn place_in(&self, course: &Course, ordinal: u32, page: u32) -> Ppn {

@@ -304,8 +304,8 @@ impl Fil {
         self.act(turn, &out);
     }
 
-    /// What a page that was read says at its new place. A tombstone keeps its number, for some of its pages may have been written since; and
-    /// the pages that it is of, whatever FTL knows of those that are left.
+    /// What a page that was read says at its new place. A tombstone keeps its number, for some of its pages may have been written since;
+    /// and the pages that it is of, whatever FTL knows of those that are left.
     fn label_moved(&self, frame: u32, Moving { lpn, sequence, .. }: Moving) {
         let frames = &self.tables.frames;
         let Some(pages) = frames.tombstone(frame) else { return frames.label_moved(frame, lpn, 0, sequence) };

@@ -51,8 +51,8 @@ impl Noted {
         Some(first..first + pages)
     }
 
-    /// Notes what a map says, which is gone through in order: of a tombstone from the first to the last page that points to it. Its entry on
-    /// flash may be of more: it moves with the place, and is what counts after a power cut.
+    /// Notes what a map says, which is gone through in order: of a tombstone from the first to the last page that points to it. Its entry
+    /// on flash may be of more: it moves as it is, and is what counts after a power cut.
     fn walk(&mut self, map: impl Iterator<Item = (Lpn, Place)>) {
         for (lpn, at) in map {
             match self.pages(at) {
@@ -170,7 +170,10 @@ mod tests {
     proptest! {
         /// Whoever moves a place finds all pages that point to it: after any power cuts, each followed by a walk, and moves between them.
         #[test]
-        fn no_page_that_points_to_a_place_is_missed(map in proptest::collection::vec(0u32..6, 1..40), moved in 0u32..6) {
+        fn no_page_that_points_to_a_place_is_missed(
+            map in proptest::collection::vec(0u32..6, 1..40),
+            moved in 0u32..6,
+        ) {
             let mut map: Vec<Place> = map.into_iter().map(|at| (at / 4, at % 4)).collect();
             let from = (moved / 4, moved % 4);
             for round in 0..3 {
