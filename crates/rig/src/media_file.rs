@@ -466,7 +466,7 @@ mod tests {
         };
         let (geometry, channel, block) = (Geometry::new(shape).unwrap(), ChannelId(0), BlockId(0));
         let path = std::env::temp_dir().join(format!("flashloom-cycles-{}.media", std::process::id()));
-        let (file, _) = MediaFile::open(&path, &geometry, 512, "drive = a small one\n").unwrap();
+        let (file, _) = MediaFile::open(&path, &geometry, 512, "drive = a small one\n", false).unwrap();
         let restored = || file.restore(Contents::for_channel(&geometry, channel, 64, 100), channel);
         let (mut contents, page) = (restored().unwrap(), geometry.page(block, 0));
         let oob = |sequence| Oob { lpn: Lpn(5), owner: 1, sequence };
