@@ -73,7 +73,7 @@ impl Summary {
     }
 
     fn check_directions(&self, found: &mut Vec<Inconsistency>) {
-        let directions = [("read", &self.read), ("write", &self.write), ("other", &self.other)];
+        let directions = self.directions();
         let parts = directions.iter().map(|(_, direction)| direction.ios).sum();
         if parts != self.ios {
             found.push(Inconsistency::Requests { ios: self.ios, parts });

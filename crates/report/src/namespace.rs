@@ -1,6 +1,6 @@
 //! What the requests to one of several namespaces came to.
 
-use crate::Direction;
+use crate::{Direction, Summary};
 use serde::{Deserialize, Serialize};
 
 /// The commands to one namespace.
@@ -22,6 +22,17 @@ impl Namespace {
 
     /// All of them, by name.
     pub(crate) fn directions(&self) -> [(&'static str, &Direction); 3] {
-        [("read", &self.read), ("write", &self.write), ("other", &self.other)]
+        named(&self.read, &self.write, &self.other)
     }
+}
+
+impl Summary {
+    /// Its commands, by name.
+    pub(crate) fn directions(&self) -> [(&'static str, &Direction); 3] {
+        named(&self.read, &self.write, &self.other)
+    }
+}
+
+fn named<'a>(read: &'a Direction, write: &'a Direction, other: &'a Direction) -> [(&'static str, &'a Direction); 3] {
+    [("read", read), ("write", write), ("other", other)]
 }

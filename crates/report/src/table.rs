@@ -4,7 +4,7 @@ use crate::human::{bandwidth, bar, count, joules, nanos, number, of, percent};
 use crate::limits::{is_of_processor, sentence};
 use crate::machine::machine_threads;
 use crate::page::{bar_cell, cells, put};
-use crate::{Cache, Direction, Group, Latency, Named, Page, SteadyState, Summary, Workers};
+use crate::{Cache, Group, Latency, Named, Page, SteadyState, Summary, Workers};
 use std::cmp::Reverse;
 
 /// How many of the bounds are shown.
@@ -123,9 +123,8 @@ fn latencies(page: Page, summary: &Summary, out: &mut String) {
     let header = ["", "IOPS", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
     let shown = |column: &usize| wide || !["p90", "p99.9"].contains(&header[*column]);
     let mut table = page.table(&(0..header.len()).filter(shown).map(|column| header[column]).collect::<Vec<_>>());
-    let directions: [(&str, &Direction); 3] =
-        [("read", &summary.read), ("write", &summary.write), ("other", &summary.other)];
-    let parts = directions.into_iter().chain(summary.classes.iter()).map(|(name, part)| (name.to_owned(), part));
+    let parts =
+        summary.directions().into_iter().chain(summary.classes.iter()).map(|(name, part)| (name.to_owned(), part));
     let mut namespaces: Vec<_> = summary.namespaces.iter().collect();
     namespaces.sort_by_key(|(_, parts)| Reverse(parts.ios()));
     let of_namespaces = namespaces
@@ -385,7 +384,7 @@ fn spread(shares: &[f64]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::sample::sample;
-    use crate::{Flash, Lookups, Namespace, Wear};
+    use crate::{Direction, Flash, Lookups, Namespace, Wear};
 
     #[test]
     fn how_often_blocks_were_erased_is_said_in_words_that_fit() {

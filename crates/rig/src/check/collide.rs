@@ -47,21 +47,16 @@ pub(super) fn near(case: &Case) -> Option<u64> {
     collides(case).then_some(24)
 }
 
-/// How many requests of so many are of each kind; the rest stay what they were.
-#[derive(Clone, Copy, Debug)]
-struct Kinds {
-    deallocate: u32,
-    zero: u32,
-    read: u32,
-    write: u32,
-    of: u32,
-}
+/// Requests of so many are shared out to these kinds; those that are left stay what they were.
+const SHARED_OUT: u32 = 16;
+const KINDS: [IoKind; 4] = [IoKind::Deallocate, IoKind::WriteZeroes, IoKind::Read, IoKind::Write];
 
 /// A source whose requests are moved together.
 pub(super) struct Colliding {
     inner: Box<dyn Source>,
     draw: Draw,
-    kinds: Kinds,
+    /// How many are of each of [`KINDS`].
+    shares: [u32; 4],
     /// Of each namespace, its sectors; those of a block and of a page.
     namespaces: Vec<u64>,
     block: u64,
@@ -76,8 +71,7 @@ pub(super) struct Colliding {
 impl Colliding {
     pub(super) fn new(inner: Box<dyn Source>, case: &Case, seed: u64, device: &Device) -> Self {
         let mut draw = Draw::new(seed ^ COLLISIONS);
-        let [deallocate, zero, read, write] =
-            draw.of(&[[4, 1, 3, 4], [8, 0, 4, 4], [2, 2, 6, 6], [1, 0, 6, 9], [5, 5, 5, 1], [9, 1, 3, 1]]);
+        let shares = draw.of(&[[4, 1, 3, 4], [8, 0, 4, 4], [2, 2, 6, 6], [1, 0, 6, 9], [5, 5, 5, 1], [9, 1, 3, 1]]);
         let block = device.drive.format.sectors();
         let page = u64::from(device.page_sectors()).max(block);
         let namespaces = device.drive.namespaces.clone();
@@ -87,17 +81,7 @@ impl Colliding {
         let from = Draw::new(case.seed.rotate_left(32) ^ COLLISIONS).of(&[0, 192, 2_032]);
         let from = from.min(least.saturating_sub((pages + 1) * page)) / page * page;
         let none = Range { lba: Lba(from), sectors: block as u32 };
-        Colliding {
-            inner,
-            draw,
-            kinds: Kinds { deallocate, zero, read, write, of: 16 },
-            namespaces,
-            block,
-            page,
-            from,
-            pages,
-            last: [none; 2],
-        }
+        Colliding { inner, draw, shares, namespaces, block, page, from, pages, last: [none; 2] }
     }
 
     /// Somewhere among the few pages: where one of the last requests went, whole pages, or any blocks.
@@ -127,14 +111,8 @@ impl Colliding {
     }
 
     fn kind(&mut self, kind: IoKind) -> IoKind {
-        let Kinds { deallocate, zero, read, write, of } = self.kinds;
-        let mut at = self.draw.within(0..=of - 1);
-        for (share, kind) in [
-            (deallocate, IoKind::Deallocate),
-            (zero, IoKind::WriteZeroes),
-            (read, IoKind::Read),
-            (write, IoKind::Write),
-        ] {
+        let mut at = self.draw.within(0..=SHARED_OUT - 1);
+        for (share, kind) in self.shares.into_iter().zip(KINDS) {
             match at.checked_sub(share) {
                 Some(left) => at = left,
                 None => return kind,

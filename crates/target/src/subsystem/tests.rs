@@ -68,26 +68,42 @@ fn a_shutdown_takes_as_long_as_it_takes_and_then_the_host_has_two_minutes_to_see
     assert_eq!([1_119, 1_120].map(|seconds| subsystem.expire(at(seconds))), [0, 1]);
 }
 
+/// What the one who keeps a drive's rest was called with; it can keep it as `keeps` says.
+fn calls_to_keep(subsystem: &mut Subsystem, keeps: impl Fn(bool) -> bool + Send + 'static) -> Arc<Mutex<Vec<bool>>> {
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let called = calls.clone();
+    subsystem.settings.keep_shut_down = Some(Box::new(move |is_down| {
+        called.lock().expect("nobody panics with it").push(is_down);
+        keeps(is_down)
+    }));
+    calls
+}
+
+/// A host writes CC.
+fn configure(subsystem: &mut Subsystem, port: &mut Port, id: u16, value: u32) {
+    subsystem.controllers.get_mut(&id).expect("it lives").controller.write_property(registers::CC, value);
+    subsystem.obey(port, id, at(2));
+}
+
+/// The flush that is under way ends well; whether there was one.
+fn flushed(subsystem: &mut Subsystem, port: &mut Port) -> bool {
+    let Some(slot) = subsystem.flush_slot.take() else { return false };
+    let completion = Completion::new(0, 0, subsystem.own.id(), slot, false, Status::SUCCESS);
+    subsystem.own.give_back(slot);
+    subsystem.served.end(at(2), subsystem.own.id(), Opcode::Flush, &completion);
+    subsystem.on_flushed(port, at(2), &completion);
+    true
+}
+
 /// Two hosts shut down, and what keeps the drive cannot say that it is off: neither hears that power may go, the first not any more.
 #[test]
 fn a_shutdown_that_is_not_kept_is_not_complete() {
     let (mut subsystem, mut port, first) = controller(0, &[(1, ENABLED)]);
     let second = subsystem.create(NewController::default(), at(1)).expect("there is room");
-    let calls = Arc::new(Mutex::new(Vec::new()));
-    let called = calls.clone();
-    subsystem.settings.keep_shut_down = Some(Box::new(move |is_down| {
-        called.lock().expect("nobody panics with it").push(is_down);
-        !is_down
-    }));
+    let calls = calls_to_keep(&mut subsystem, |is_down| !is_down);
     let mut configure = |subsystem: &mut Subsystem, id, value| {
-        subsystem.controllers.get_mut(&id).expect("it lives").controller.write_property(registers::CC, value);
-        subsystem.obey(&mut port, id, at(2));
-        if let Some(slot) = subsystem.flush_slot.take() {
-            let completion = Completion::new(0, 0, subsystem.own.id(), slot, false, Status::SUCCESS);
-            subsystem.own.give_back(slot);
-            subsystem.served.end(at(2), subsystem.own.id(), Opcode::Flush, &completion);
-            subsystem.on_flushed(&mut port, at(2), &completion);
-        }
+        configure(subsystem, &mut port, id, value);
+        flushed(subsystem, &mut port);
     };
     let status = |subsystem: &Subsystem, id| subsystem.controllers[&id].controller.read_property(registers::CSTS);
     configure(&mut subsystem, second, ENABLED);
@@ -111,22 +127,9 @@ fn a_shutdown_that_is_not_kept_is_not_complete() {
 fn nothing_rests_before_what_came_during_a_shutdown_is_durable() {
     let (mut subsystem, mut port, first) = controller(0, &[(1, ENABLED)]);
     let second = subsystem.create(NewController::default(), at(1)).expect("there is room");
-    let calls = Arc::new(Mutex::new(Vec::new()));
-    let called = calls.clone();
-    subsystem.settings.keep_shut_down = Some(Box::new(move |is_down| {
-        called.lock().expect("nobody panics with it").push(is_down);
-        true
-    }));
-    let configure = |subsystem: &mut Subsystem, port: &mut Port, id, value| {
-        subsystem.controllers.get_mut(&id).expect("it lives").controller.write_property(registers::CC, value);
-        subsystem.obey(port, id, at(2));
-    };
+    let calls = calls_to_keep(&mut subsystem, |_| true);
     let flushed = |subsystem: &mut Subsystem, port: &mut Port| {
-        let slot = subsystem.flush_slot.take().expect("a flush is under way");
-        let completion = Completion::new(0, 0, subsystem.own.id(), slot, false, Status::SUCCESS);
-        subsystem.own.give_back(slot);
-        subsystem.served.end(at(2), subsystem.own.id(), Opcode::Flush, &completion);
-        subsystem.on_flushed(port, at(2), &completion);
+        assert!(flushed(subsystem, port), "a flush is under way");
     };
     configure(&mut subsystem, &mut port, second, ENABLED);
     configure(&mut subsystem, &mut port, first, SHUT_DOWN);
