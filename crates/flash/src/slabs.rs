@@ -9,8 +9,12 @@ use std::hint::black_box;
 /// Words of a piece at most, unless one block needs more: 32 MiB. What is never touched of it is never resident.
 const SLAB_WORDS: usize = 4 << 20;
 
-/// Where the lines of a page begin that are brought near ahead: those behind them come by themselves once two were asked for.
-const LEADING_LINES: [usize; 2] = [0, 8];
+/// Lines at the beginning of a page that are brought near ahead. Those behind two come by themselves, but only once somebody is there
+/// to read them; with 64 a processor waits for those that it asked for.
+const LINES_NEAR: usize = 24;
+
+/// Words of a line of this machine.
+const LINE_WORDS: usize = 8;
 
 /// Where the payload of a block is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,7 +76,7 @@ impl Slabs {
     #[inline]
     pub(crate) fn prefetch(&self, room: Room, from: usize) {
         if let Some(slab) = self.slabs.get(room.slab) {
-            LEADING_LINES.iter().for_each(|line| prefetch_index(slab, room.at + from + line));
+            (0..LINES_NEAR).for_each(|line| prefetch_index(slab, room.at + from + line * LINE_WORDS));
         }
     }
 

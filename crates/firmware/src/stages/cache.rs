@@ -452,7 +452,14 @@ impl Stage<Firmware> for Cache {
 
     fn prefetch(&self, message: &Message) -> Option<LineId> {
         let place = match message {
-            Message::CacheRequest(request) => self.place(request.lpn),
+            Message::CacheRequest(request) => {
+                let place = self.place(request.lpn);
+                // What will be copied is far away, and who has it is known here alone.
+                if matches!(request.operation, CacheOperation::Read | CacheOperation::Fill) {
+                    self.tables.frames.prefetch_payload(self.entries[place].frame, 0);
+                }
+                place
+            }
             Message::PageDone(done) => done.requester.tag as usize,
             _ => return None,
         };
