@@ -74,7 +74,7 @@ pub(crate) enum Command {
         flashloom check\n  \
         flashloom check --runs 4400 --json -\n  \
         flashloom check --seed 21 --architecture deepflash\n  \
-        flashloom check --mutation erase-unfenced")]
+        flashloom check --mutation flush-early")]
     Check(check::CheckArguments),
     /// Put runs side by side, each figure with its ratio to that of the first
     #[command(after_help = "Examples:\n  \
@@ -208,6 +208,11 @@ impl Shared {
             }
         }
         self.set.iter().try_fold(layers, |layers, assignment| layers.set(assignment))
+    }
+
+    /// How many cores were asked for.
+    pub(crate) fn cores(&self) -> Option<&str> {
+        self.cores.as_deref()
     }
 
     /// Says which of these flags were given although they change nothing here.

@@ -9,30 +9,44 @@ use firmware::{MUTATIONS, Mutation};
 use indicatif::ProgressBar;
 use rig::check::{Case, Sweep, Totals, shrink, sweep};
 use serde::Serialize;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use signal_hook::low_level::emulate_default_handler;
 use std::panic;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Cases that are tried unless something is said.
 const CASES: u64 = 200;
+
+/// The largest seed, which is also that of `run`.
+const SEED_MAX: u64 = i64::MAX as u64;
+
+/// A whole number of these bounds.
+fn whole<const LEAST: u64, const MOST: u64>(said: &str) -> Result<u64, String> {
+    let number = said.parse().ok().filter(|number| (LEAST..=MOST).contains(number));
+    number.ok_or_else(|| format!("expected a whole number from {LEAST} to {MOST}"))
+}
 
 /// What `check` is told.
 #[derive(Args)]
 pub(crate) struct CheckArguments {
     /// The seed; with --runs the first of them
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
-    seed: Option<i64>,
+    #[arg(long, value_name = "N", value_parser = whole::<0, SEED_MAX>)]
+    seed: Option<u64>,
     /// How many seeds are tried; 200, or 1 where a seed is named
-    #[arg(long, visible_alias = "seeds", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, visible_alias = "seeds", value_name = "N", value_parser = whole::<1, SEED_MAX>)]
     runs: Option<u64>,
     /// Only this firmware architecture (`list architectures`); otherwise they take turns
     #[arg(long, value_name = "NAME")]
     architecture: Option<String>,
     /// Requests between two power cuts
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = whole::<1, SEED_MAX>)]
     ios: Option<u64>,
     /// Power cuts of each run
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
-    cuts: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = whole::<1, 1_000>)]
+    cuts: Option<u64>,
     /// The host has one queue with one command outstanding
     #[arg(long)]
     one_queue: bool,
@@ -43,8 +57,8 @@ pub(crate) struct CheckArguments {
     #[arg(long, value_name = "NAME")]
     mutation: Option<String>,
     /// Runs at a time; as many as this machine has cores
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
-    jobs: Option<u16>,
+    #[arg(long, value_name = "N", value_parser = whole::<1, 1_024>)]
+    jobs: Option<u64>,
     /// Writes the result as JSON; - is standard output
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
@@ -133,18 +147,28 @@ struct Found {
 
 impl CheckArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
+        shell.heed_signals();
+        let signal = Signal::awaited();
         let json = shell.json(self.json.as_deref())?;
         let only = self.architecture()?;
         let mutation = self.mutation()?;
-        let (first, named) = (self.seed.unwrap_or(0) as u64, self.seed.is_some());
+        let (first, named) = (self.seed.unwrap_or(0), self.seed.is_some());
         let count = self.runs.unwrap_or(if named { 1 } else { CASES });
-        let jobs = self.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
-        let case = |index: u64| self.case(first.wrapping_add(index), only, mutation);
+        if first.checked_add(count - 1).is_none_or(|last| last > SEED_MAX) {
+            let message = format!("--seed {first} with --runs {count}: expected no seed beyond {SEED_MAX}");
+            return Err(unusable(message, ""));
+        }
+        let all = std::thread::available_parallelism().map_or(1, usize::from);
+        let jobs = self.jobs.map_or(all, |jobs| jobs as usize);
+        let case = |index: u64| self.case(first + index, only, mutation);
         let bar = if shell.watched { ProgressBar::new(count) } else { ProgressBar::hidden() };
         // A planted bug ends in an assertion often enough; what it says is in the failure.
         let hook = panic::take_hook();
         panic::set_hook(Box::new(|_| {}));
-        let outcome = sweep(count, jobs, case, || bar.inc(1));
+        let outcome = sweep(count, jobs, case, || {
+            bar.inc(1);
+            signal.caught().is_none()
+        });
         let smallest = outcome.failure.as_ref().map(|(_, failure)| shrink(failure.clone()));
         panic::set_hook(hook);
         bar.finish_and_clear();
@@ -164,11 +188,18 @@ impl CheckArguments {
         match checked.failure {
             None => {
                 written?;
-                let verdict = match &self.mutation {
-                    Some(name) => format!("none of {count} runs found the planted bug {name}: more runs may (--runs)"),
-                    None => format!("{} held", report::of(count, "run")),
+                let ran = outcome.all().cases;
+                let verdict = match (&self.mutation, signal.caught()) {
+                    (_, Some(_)) => format!("stopped after {} that held, from seed {first} on", report::of(ran, "run")),
+                    (Some(name), None) => format!(
+                        "none of {ran} runs found the planted bug {name}: more runs may (--runs), where the firmware has the part that \
+                         `flashloom list mutations` names"
+                    ),
+                    (None, None) => format!("{} held", report::of(ran, "run")),
                 };
-                Ok(shell.say(&format!("{verdict}\n"))?)
+                shell.say(&format!("{verdict}\n"))?;
+                signal.pass_on();
+                Ok(())
             }
             Some(Found { after, error, repeat, smallest_error, smallest }) => {
                 let message = format!("after {after} runs that held: {error}\nto repeat it: {repeat}");
@@ -204,7 +235,7 @@ impl CheckArguments {
         let usual = only.map_or_else(|| Case::of_seed(seed), |architecture| Case::of(seed, architecture));
         Case {
             ios: self.ios.unwrap_or(usual.ios),
-            cuts: self.cuts.unwrap_or(usual.cuts),
+            cuts: self.cuts.map_or(usual.cuts, |cuts| cuts as u32),
             one_queue: self.one_queue,
             plain: self.plain,
             mutation,
@@ -232,4 +263,31 @@ fn page(shell: &Shell<'_>, outcome: &Sweep) -> String {
     rows.extend(outcome.totals.iter().map(|(name, totals)| Row::new(name, totals).cells()));
     rows.push(Row::new("all", &outcome.all()).cells());
     grid(shell.page, &rows)
+}
+
+/// A signal that tells the program to end: no more cases are begun then, and what those before came to is said.
+struct Signal {
+    caught: Arc<AtomicUsize>,
+}
+
+impl Signal {
+    fn awaited() -> Signal {
+        let caught = Arc::new(AtomicUsize::new(0));
+        for signal in [SIGHUP, SIGINT, SIGTERM] {
+            // Where it cannot be waited for it ends the program as it always did.
+            let _ = flag::register_usize(signal, caught.clone(), signal as usize);
+        }
+        Signal { caught }
+    }
+
+    fn caught(&self) -> Option<i32> {
+        Some(self.caught.load(Ordering::Relaxed) as i32).filter(|signal| *signal != 0)
+    }
+
+    /// Ends the program by the signal that came, if one did: its caller learns that it was stopped.
+    fn pass_on(&self) {
+        if let Some(signal) = self.caught() {
+            let _ = emulate_default_handler(signal);
+        }
+    }
 }

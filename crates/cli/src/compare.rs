@@ -148,6 +148,10 @@ fn read(path: &Path) -> anyhow::Result<Kept> {
     };
     let text = std::fs::read_to_string(path).map_err(|error| refused(format!("{error}; expected a result")))?;
     let unread = |error| refused(format!("{error}; expected the result of a run"));
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(unread)?;
+    if !value.is_object() {
+        return Err(refused("no JSON object; expected the result of a run".into()));
+    }
     let Beside { phases, fault } = serde_json::from_str(&text).map_err(unread)?;
     if let Some(fault) = fault {
         return Err(refused(format!("the run found a fault ({fault}); expected one that ended well")));

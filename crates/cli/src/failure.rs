@@ -2,7 +2,7 @@
 
 use crate::Shell;
 use lab::LabError;
-use rig::config::ConfigError;
+use rig::config::{ConfigError, Origin};
 use rig::{BuildError, MediaFileError, PlanError, ServiceError, SessionError};
 use std::io;
 use std::path::Path;
@@ -194,6 +194,12 @@ fn advice_on_configuration(error: &ConfigError) -> Option<String> {
     match error {
         ConfigError::Syntax { file, .. } | ConfigError::TooLong { file } => advice_on_no_toml(Path::new(file)),
         ConfigError::Beside { refused, .. } => advice_on_configuration(refused),
+        ConfigError::UnknownKey { at: Origin::File { file, .. }, .. }
+        | ConfigError::Refused { at: Origin::File { file, .. }, .. }
+            if is_workload(file) =>
+        {
+            Some(format!("{file} looks like a workload: `flashloom run --workload {file}` runs it"))
+        }
         ConfigError::UnknownKey { .. } | ConfigError::Missing { .. } | ConfigError::Lacking { .. } => {
             Some("`flashloom describe` lists every key with its value and meaning".into())
         }
@@ -210,6 +216,11 @@ fn advice_on_configuration(error: &ConfigError) -> Option<String> {
         },
         _ => None,
     }
+}
+
+/// Whether a file that is no configuration describes a workload.
+fn is_workload(file: &str) -> bool {
+    rig::config::read(Path::new(file)).is_ok_and(|text| workload::Recipe::from_toml(&text).is_ok())
 }
 
 /// A trace where something else was expected.

@@ -36,12 +36,14 @@ pub(crate) fn note_rounds(shell: &mut Shell<'_>, shared: &Shared, said: &[String
     note_idle_keys(shell, said, why)
 }
 
-/// Says where nobody asks what the modelled processor is.
+/// Says where nobody asks what the modelled processor is, and where fewer threads of this machine have its cores than were asked for.
 pub(crate) fn note_processor(shell: &mut Shell<'_>, shared: &Shared, resolved: &Resolved) -> io::Result<()> {
-    if resolved.world == World::Sim {
-        return Ok(());
-    }
-    shared.note_idle(shell, &["--processor"], "real threads run on this machine's processor")
+    let World::Threads { threads, .. } = resolved.world else { return Ok(()) };
+    shared.note_idle(shell, &["--processor"], "real threads run on this machine's processor")?;
+    let Some(cores) = shared.cores().filter(|_| resolved.placement.cores() > threads) else { return Ok(()) };
+    let on = of(threads.into(), "thread");
+    shell
+        .warn(&format!("note: --cores {cores} runs on {on} of this machine: --set run.world_threads=N gives it more\n"))
 }
 
 /// Says where the times at which a workload's requests arrive are not asked for.

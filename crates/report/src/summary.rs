@@ -267,8 +267,9 @@ pub struct Locks {
     /// Mean wait of those that waited, ns; 0 where none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_mean: Option<f64>,
-    /// Mean time to find out whether a range is free, ns: from when the asker's turn has asked until the answer is in its inbox.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Mean time to find out whether a range is free, ns: from when the asker's turn has asked until the answer is in its inbox; none
+    /// where nobody asked.
+    #[serde(default)]
     pub inquiry_mean: Option<f64>,
     /// Threads that had commands to take and stood still for an answer instead, on average.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -144,14 +144,6 @@ pub(crate) enum Event {
 }
 
 impl Event {
-    /// When it was over.
-    fn at(&self) -> Time {
-        match *self {
-            Event::Turn(TurnRecord { ended, .. }, _) => ended,
-            Event::Note { at, .. } => at,
-        }
-    }
-
     /// The command that it is about.
     fn command(&self) -> Option<CommandKey> {
         match *self {
@@ -181,15 +173,18 @@ pub(crate) struct Meter {
     /// What a time line is made of, up to a limit, if one is wanted.
     pub(crate) events: Vec<Event>,
     events_max: usize,
-    /// From when on they are all that there was; before, only those of commands that were under way then.
-    pub(crate) whole_from: Time,
-    /// When measured parts were over: from then on there are none until the next phase begins, with nothing outstanding.
+    /// How many there were when the phase began: those behind are of its warm-up until its counting begins.
+    kept_before: usize,
+    /// When measured parts began: from then on they are all that there was; before, only those of commands that were under way then.
+    pub(crate) opened: Vec<Time>,
+    /// When measured parts were over: from then on there are none until the next begins, but of commands that are under way then.
     pub(crate) closed: Vec<Time>,
     /// Whether events are kept: not of what is still answered after the measured part.
     pub(crate) keeps: bool,
     /// The steps of a pipeline's sub-requests from the run's beginning on, up to the same limit.
     pub(crate) steps: Vec<Step>,
-    opened: bool,
+    /// Whether the phase counts, or did.
+    counts: bool,
     /// When the message of the turn that notes belong to came into its inbox.
     arrived: Time,
     /// What workers wait for, by stage, and since when that is counted.
@@ -229,22 +224,28 @@ impl Meter {
             window: Window { completed: vec![0; parts.len()], ..Window::default() },
             events: Vec::new(),
             events_max,
-            whole_from: Time::ZERO,
+            kept_before: 0,
+            opened: Vec::new(),
             closed: Vec::new(),
             keeps: true,
             steps: Vec::new(),
-            opened: false,
+            counts: false,
             arrived: Time::ZERO,
             waiting: vec![None; parts.len()],
             last: None,
         }
     }
 
-    /// Counts anew from here. A time line begins where counting first does, with the commands under way.
+    /// A phase begins, with nothing outstanding.
+    pub(crate) fn begin_phase(&mut self) {
+        (self.keeps, self.counts, self.kept_before) = (true, false, self.events.len());
+    }
+
+    /// Counts anew from here. A time line shows what counts, with the commands that were under way when that began.
     pub(crate) fn reset(&mut self, now: Time) {
-        if !self.opened {
-            self.opened = true;
-            self.keep_under_way(now);
+        if !std::mem::replace(&mut self.counts, true) {
+            self.opened.push(now);
+            self.keep_under_way();
         }
         self.window.clear();
         if let Some(samples) = &mut self.samples {
@@ -296,6 +297,18 @@ impl Meter {
         slowest
     }
 
+    /// Where on a time line something stands that was then: what was before a measured part stands where that begins.
+    pub(crate) fn shown_at(&self, at: Time) -> Time {
+        let part = self.closed.partition_point(|over| *over < at);
+        self.opened.get(part).map_or(at, |&opened| at.max(opened))
+    }
+
+    /// Until when something without an end is shown that began then: the end of its measured part, or of all.
+    pub(crate) fn shown_until(&self, began: Time, end: Time) -> Time {
+        let part = self.closed.partition_point(|over| *over < began);
+        self.closed.get(part).map_or(end, |&over| over.min(end))
+    }
+
     /// Whether events were left out because there were too many.
     pub(crate) fn is_cut(&self) -> bool {
         self.events_max > 0 && self.events.len() == self.events_max
@@ -303,20 +316,19 @@ impl Meter {
 
     #[inline]
     fn keep(&mut self, event: Event) {
-        if self.events.len() == self.events_max && !self.opened {
-            self.keep_under_way(event.at());
+        if self.events.len() == self.events_max && !self.counts {
+            self.keep_under_way();
         }
         if self.events.len() < self.events_max && self.keeps {
             self.events.push(event);
         }
     }
 
-    /// Keeps only the events of commands that are under way now.
+    /// Of this phase keeps only the events of commands that are under way now.
     #[cold]
-    fn keep_under_way(&mut self, now: Time) {
-        self.whole_from = now;
-        let mut began = BTreeMap::new();
-        for (index, event) in self.events.iter().enumerate() {
+    fn keep_under_way(&mut self) {
+        let (before, mut began) = (self.kept_before, BTreeMap::new());
+        for (index, event) in self.events.iter().enumerate().skip(before) {
             match event {
                 Event::Note { note: Note::Submitted(key), .. } => {
                     began.insert(*key, index);
@@ -330,7 +342,7 @@ impl Meter {
         let mut indices = 0..;
         self.events.retain(|event| {
             let began = event.command().and_then(|key| began.get(&key).copied());
-            indices.next().zip(began).is_some_and(|(index, began)| index >= began)
+            indices.next().is_some_and(|index| index < before || began.is_some_and(|began| index >= began))
         });
     }
 

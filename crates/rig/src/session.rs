@@ -208,7 +208,7 @@ impl Session {
 
     fn run_phase(&mut self) -> Result<Summary, SessionError> {
         let mut before = self.snapshot();
-        self.sim.probe_mut().keeps = true;
+        self.sim.probe_mut().begin_phase();
         let mut rounds: VecDeque<Round> = VecDeque::new();
         loop {
             if !self.sim.run() {

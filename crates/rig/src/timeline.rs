@@ -5,7 +5,7 @@ mod counters;
 #[cfg(test)]
 mod tests;
 
-use crate::meter::Event;
+use crate::meter::{Event, Meter};
 use crate::session::Session;
 use commands::Commands;
 use firmware::Note;
@@ -51,7 +51,7 @@ struct Picture<'a> {
 }
 
 impl Session {
-    /// Writes what was kept of the run for <https://ui.perfetto.dev>: from where counting first began.
+    /// Writes what was kept of the run for <https://ui.perfetto.dev>: its measured parts.
     ///
     /// # Errors
     /// The writer's.
@@ -63,7 +63,7 @@ impl Session {
         // The viewer sorts what has no parent by name: these are in the order in which they are to be read.
         let commands = timeline.track(None, "commands");
         counters::draw_host(&mut timeline, commands, meter);
-        picture.commands.draw(&mut timeline, commands, until);
+        picture.commands.draw(&mut timeline, commands, |submitted| meter.shown_until(submitted, until));
         self.draw_cores(&mut timeline, &picture.threads);
         let firmware = timeline.track(None, "firmware");
         self.draw_threads(&mut timeline, firmware, &picture.threads);
@@ -73,7 +73,7 @@ impl Session {
                 draw(&mut timeline, track, slices.iter().collect());
             }
         }
-        draw_dies(&mut timeline, meter.whole_from, &picture.dies);
+        draw_dies(&mut timeline, meter, &picture.dies);
         timeline.finish()?;
         Ok(Drawn { events: meter.events.len(), until, is_cut: meter.is_cut() })
     }
@@ -124,7 +124,7 @@ impl Session {
             let waiting = timeline.counter_track(Some(group), "messages waiting", "messages");
             let members = || threads.iter().filter(|(stage, _)| group_of(stage) == name);
             let stretches = members().flat_map(|(_, turns)| turns).map(|(arrived, slice)| (*arrived, slice.from));
-            counters::draw_level(timeline, waiting, self.meter().whole_from, stretches);
+            counters::draw_level(timeline, waiting, self.meter(), stretches);
             for (stage, turns) in members() {
                 let name = &self.parts()[stage.index()].1;
                 let core = self.places()[stage.index()].map_or(String::new(), |core| format!(" on core {}", core.0));
@@ -207,10 +207,10 @@ fn name(operation: Operation) -> &'static str {
 }
 
 /// Dies by their channels, and how many of them are busy.
-fn draw_dies<W: Write>(timeline: &mut Timeline<W>, whole_from: Time, dies: &BTreeMap<(usize, u16), Vec<Slice>>) {
+fn draw_dies<W: Write>(timeline: &mut Timeline<W>, meter: &Meter, dies: &BTreeMap<(usize, u16), Vec<Slice>>) {
     let flash = timeline.track(None, "flash");
     let busy = timeline.counter_track(Some(flash), "dies busy", "dies");
-    counters::draw_busy(timeline, busy, whole_from, dies.values().flatten());
+    counters::draw_busy(timeline, busy, meter, dies.values().flatten());
     let mut channels: BTreeMap<usize, TrackId> = BTreeMap::new();
     for ((channel, die), slices) in dies {
         let heading =

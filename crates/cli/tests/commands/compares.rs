@@ -55,11 +55,13 @@ fn what_is_no_result_is_refused_by_its_name() {
     let faulty = file("faulty.json", br#"{"architecture": "deepflash", "fault": "it stood still"}"#);
     let cut = file("cut.json", b"{\"iops\": ");
     let other = file("other.json", b"{}");
+    let list = file("list.json", b"[1, 2]");
     let good = kept("good.json", "deepflash");
     for (path, message) in [
         (argument(&faulty), "faulty.json: the run found a fault (it stood still); expected one that ended well"),
         (argument(&cut), "cut.json: EOF while parsing a value at line 1 column 9; expected the result of a run"),
         (argument(&other), "other.json: missing field `architecture` at line 1 column 2; expected the result of a run"),
+        (argument(&list), "list.json: no JSON object; expected the result of a run"),
         ("missing.json", "missing.json: No such file or directory"),
     ] {
         let ended = flashloom(&["compare", argument(&good), path]);

@@ -25,6 +25,29 @@ fn a_trace_in_the_place_of_a_configuration_or_a_workload_is_told_apart() {
 }
 
 #[test]
+fn a_workload_in_the_place_of_a_configuration_is_told_where_it_belongs() {
+    let text = b"summary = \"a shop\"\npattern = \"random\"\nread_fraction = 0.7\n\
+                 sizes = { weighted = [{ bytes = 4096, weight = 3 }, { bytes = 65536, weight = 1 }] }\n";
+    let shop = file("misplaced-shop.toml", text);
+    let small = ["--device", "small", "--ios", "50"];
+    let ran = flashloom(&[&["run", "--workload", argument(&shop)][..], &small].concat());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let ended = flashloom(&["run", argument(&shop)]);
+    let help = format!("`flashloom run --workload {}` runs it", argument(&shop));
+    assert!(ended.code == 2 && ended.err.contains(&help), "{}", ended.err);
+}
+
+#[test]
+fn fewer_threads_than_cores_are_said() {
+    let words = ["run", "--world", "threads", "--timing", "off", "--ios", "50", "--device", "small", "--cores", "2"];
+    let ended = flashloom(&words);
+    let note = "note: --cores 2 runs on 1 thread of this machine: --set run.world_threads=N gives it more";
+    assert!(ended.code == 0 && ended.err.contains(note), "{ended:?}");
+    let ended = flashloom(&[&words[..], &["--set", "run.world_threads=2"]].concat());
+    assert!(ended.code == 0 && !ended.err.contains("note:"), "{ended:?}");
+}
+
+#[test]
 fn a_flag_with_the_name_of_a_key_is_told_the_key() {
     for (words, said) in [
         (["run", "--read-fraction", "0.5"], "'--set workload.read_fraction=VALUE' sets that key"),

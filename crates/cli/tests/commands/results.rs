@@ -85,6 +85,28 @@ fn a_signal_leaves_no_empty_file_behind() {
 }
 
 #[test]
+fn a_check_that_is_stopped_says_what_held() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let path = std::env::temp_dir().join(format!("flashloom-stopped-{}.json", std::process::id()));
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_flashloom"));
+    command.args(["check", "--runs", "1000000000", "--ios", "20", "--json", argument(&path)]);
+    let mut process = command.stdout(std::process::Stdio::piped()).spawn().expect("the binary starts");
+    while !path.exists() {
+        assert!(process.try_wait().expect("it is ours").is_none(), "it ended by itself");
+        std::thread::yield_now();
+    }
+    let kill = std::process::Command::new("kill").args(["-15", &process.id().to_string()]).status();
+    assert!(kill.expect("kill").success());
+    let ended = process.wait_with_output().expect("it ends");
+    assert_eq!(ended.status.signal(), Some(15), "{ended:?}");
+    let json: Value = serde_json::from_slice(&std::fs::read(&path).expect("a file")).expect("a result");
+    std::fs::remove_file(&path).expect("it is ours");
+    let held: u64 = json["architectures"].as_array().unwrap().iter().map(|row| row["cases"].as_u64().unwrap()).sum();
+    let said = String::from_utf8(ended.stdout).expect("text");
+    assert!(said.contains(&format!("stopped after {held} run")) && json["failure"].is_null(), "{said}{json}");
+}
+
+#[test]
 fn what_real_time_does_not_know_is_absent() {
     let one = ["run", "--world", "threads", "--timing", "off", "--workload", "mixed", "--ios", "200", "--json", "-"];
     let json = small(&one).json();

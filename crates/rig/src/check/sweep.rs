@@ -108,11 +108,11 @@ impl Sweep {
 }
 
 /// Runs cases 0 to `count`, as `case` makes them, on `jobs` threads. Behind a case that fails no more are begun; of several the first
-/// one counts, so that the number of threads does not change it. `progress` is called after each case.
+/// one counts, so that the number of threads does not change it. `goes_on` is called after each case; where it says no, no more are begun.
 ///
 /// # Panics
 /// Never: a case that panics is one that fails.
-pub fn sweep(count: u64, jobs: usize, case: impl Fn(u64) -> Case + Sync, progress: impl Fn() + Sync) -> Sweep {
+pub fn sweep(count: u64, jobs: usize, case: impl Fn(u64) -> Case + Sync, goes_on: impl Fn() -> bool + Sync) -> Sweep {
     let (next, end) = (AtomicU64::new(0), AtomicU64::new(count));
     let outcome = Mutex::new(Sweep::default());
     thread::scope(|scope| {
@@ -136,7 +136,9 @@ pub fn sweep(count: u64, jobs: usize, case: impl Fn(u64) -> Case + Sync, progres
                         }
                     }
                     drop(outcome);
-                    progress();
+                    if !goes_on() {
+                        end.fetch_min(next.load(Ordering::Relaxed), Ordering::Relaxed);
+                    }
                 }
             });
         }

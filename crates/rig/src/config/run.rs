@@ -4,6 +4,7 @@ use super::field::Field;
 use super::layered::Layered;
 use super::resolved::{Controller, Payload, Phase, Precondition, Until};
 use super::rings::Rings;
+use super::schema::distance;
 use super::text;
 use super::value::Value;
 use super::{ConfigError, Device, Origin};
@@ -253,11 +254,23 @@ fn recipe(from: &Layered, name: &str) -> Result<Recipe, ConfigError> {
     }
     let path = Path::new(name);
     if name.is_empty() || !path.exists() {
-        let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.name).collect();
-        return Err(from.refuse(KEY, format!("workload files or one of {}", names.join(", "))));
+        return Err(from.refuse(KEY, unknown_workload(name)));
     }
     let text = text::read(path)?;
     Recipe::from_toml(&text).map_err(|error| text::syntax(name, &text, &error))
+}
+
+/// What was expected where a name is neither a workload's nor a file's.
+fn unknown_workload(name: &str) -> String {
+    let names = WORKLOADS.iter().map(|workload| workload.name);
+    let nearest = names.clone().map(|known| (distance(known, name), known)).min().filter(|(far, _)| *far <= 2);
+    let names: Vec<&str> = names.collect();
+    let all = format!("workload files or one of {}", names.join(", "));
+    match nearest {
+        _ if name.is_empty() => format!("{all}, and a name on each side of a comma"),
+        Some((_, known)) => format!("{all}; \"{name}\" may be {known}"),
+        None => format!("{all}; \"{name}\" is none"),
+    }
 }
 
 /// The part of the first namespace that requests stay in, where it is not all of it.

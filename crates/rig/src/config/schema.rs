@@ -128,7 +128,7 @@ fn group_keys(table: &str, line: usize) -> Vec<Key> {
 }
 
 /// Letters to insert, remove or exchange (Levenshtein).
-fn distance(from: &str, to: &str) -> usize {
+pub(super) fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (above, letter) in from.chars().enumerate() {

@@ -73,12 +73,14 @@ pub(crate) struct Commands<'a> {
     parts: &'a LatencyParts,
     live: BTreeMap<CommandKey, Command>,
     over: Vec<Command>,
+    /// Those whose identifiers were used again, and whose ends are no events.
+    unended: Vec<Command>,
     submitted: u64,
 }
 
 impl<'a> Commands<'a> {
     pub(crate) fn new(shares: &'a [Share], parts: &'a LatencyParts) -> Self {
-        Commands { shares, parts, live: BTreeMap::new(), over: Vec::new(), submitted: 0 }
+        Commands { shares, parts, live: BTreeMap::new(), over: Vec::new(), unended: Vec::new(), submitted: 0 }
     }
 
     /// The number of the command that work since `from` is for; none if it was submitted before the time line begins.
@@ -155,13 +157,14 @@ impl<'a> Commands<'a> {
         let Some(number) = NonZeroU64::new(self.submitted) else { return };
         let fresh =
             Command { key, number, submitted: at, cursor: at, after: After::of(FETCH), cuts: Vec::new(), entry: None };
-        self.live.insert(key, fresh);
+        self.unended.extend(self.live.insert(key, fresh));
     }
 
-    /// Draws them below `parent`, a track for each queue. Commands that are not over are drawn until `until`.
-    pub(crate) fn draw<W: Write>(mut self, timeline: &mut Timeline<W>, parent: TrackId, until: Time) {
-        for (_, mut command) in std::mem::take(&mut self.live) {
-            command.pass(until, command.after.part.into(), false);
+    /// Draws them below `parent`, a track for each queue. Those that are not over are drawn until what `until` says of when they began.
+    pub(crate) fn draw<W: Write>(mut self, timeline: &mut Timeline<W>, parent: TrackId, until: impl Fn(Time) -> Time) {
+        let live = std::mem::take(&mut self.live).into_values();
+        for mut command in std::mem::take(&mut self.unended).into_iter().chain(live) {
+            command.pass(until(command.submitted), command.after.part.into(), false);
             self.over.push(command);
         }
         self.over.sort_by_key(|command| command.number);

@@ -10,15 +10,16 @@ use units::{Span, Time};
 /// Rates are counted over intervals of this length.
 const INTERVAL: Span = Span::from_micros(100);
 
-/// A level by its changes from `whole_from` on, with when each was. What was before is not known but in part.
-pub(super) fn levels(whole_from: Time, changes: impl Iterator<Item = (Time, i64)>) -> Vec<(u64, i64)> {
-    let mut changes: Vec<(u64, i64)> = changes.map(|(at, by)| (at.max(whole_from).nanos(), by)).collect();
+/// A level by its changes, with when each was. What was before a measured part is not known but in part, and counts from there.
+pub(super) fn levels(meter: &Meter, changes: impl Iterator<Item = (Time, i64)>) -> Vec<(u64, i64)> {
+    let mut changes: Vec<(u64, i64)> = changes.map(|(at, by)| (meter.shown_at(at).nanos(), by)).collect();
     changes.sort_unstable();
+    let begins = meter.shown_at(Time::ZERO).nanos();
     let (mut level, mut shown, mut levels) = (0, None, Vec::new());
     for same in changes.chunk_by(|one, next| one.0 == next.0) {
         level += same.iter().map(|(_, change)| change).sum::<i64>();
-        if shown.is_none() && same[0].0 > whole_from.nanos() {
-            levels.push((whole_from.nanos(), 0));
+        if shown.is_none() && same[0].0 > begins {
+            levels.push((begins, 0));
             shown = Some(0);
         }
         if shown != Some(level) {
@@ -32,10 +33,10 @@ pub(super) fn levels(whole_from: Time, changes: impl Iterator<Item = (Time, i64)
 fn draw_changes<W: Write>(
     timeline: &mut Timeline<W>,
     counter: CounterId,
-    whole_from: Time,
+    meter: &Meter,
     changes: impl Iterator<Item = (Time, i64)>,
 ) {
-    for (nanos, level) in levels(whole_from, changes) {
+    for (nanos, level) in levels(meter, changes) {
         timeline.counter(counter, Time::ZERO + Span::from_nanos(nanos), level);
     }
 }
@@ -44,42 +45,60 @@ fn draw_changes<W: Write>(
 pub(crate) fn draw_level<W: Write>(
     timeline: &mut Timeline<W>,
     counter: CounterId,
-    whole_from: Time,
+    meter: &Meter,
     stretches: impl Iterator<Item = (Time, Time)>,
 ) {
-    draw_changes(timeline, counter, whole_from, stretches.flat_map(|(from, to)| [(from, 1), (to, -1)]));
+    draw_changes(timeline, counter, meter, stretches.flat_map(|(from, to)| [(from, 1), (to, -1)]));
 }
 
 /// How many of a stage's or die's slices are under way.
 pub(crate) fn draw_busy<'a, W: Write>(
     timeline: &mut Timeline<W>,
     counter: CounterId,
-    whole_from: Time,
+    meter: &Meter,
     slices: impl Iterator<Item = &'a Slice>,
 ) {
-    draw_level(timeline, counter, whole_from, slices.map(|slice| (slice.from, slice.to)));
+    draw_level(timeline, counter, meter, slices.map(|slice| (slice.from, slice.to)));
 }
 
 /// What the host has outstanding, and how fast it gets completions.
 pub(crate) fn draw_host<W: Write>(timeline: &mut Timeline<W>, parent: TrackId, meter: &Meter) {
-    let whole_from = meter.whole_from;
     let level = timeline.counter_track(Some(parent), "outstanding commands", "commands");
     let rate = timeline.counter_track(Some(parent), "completions", "1/s");
-    draw_changes(timeline, level, whole_from, outstanding(meter).into_iter());
-    let mut completions: Vec<u32> = Vec::new();
-    let mut first = None;
-    for at in meter.events.iter().filter_map(reaped).filter(|at| *at > whole_from) {
-        let interval = at.since(whole_from).picos() / INTERVAL.picos();
-        let index = (interval - *first.get_or_insert(interval)) as usize;
-        completions.resize(completions.len().max(index + 1), 0);
-        completions[index] += 1;
+    draw_changes(timeline, level, meter, outstanding(meter).into_iter());
+    for (at, rate_then) in rates(meter) {
+        timeline.counter(rate, at, rate_then);
     }
-    // The last interval is not over: its rate would be too low.
-    completions.pop();
-    for (index, count) in completions.into_iter().enumerate() {
-        let at = whole_from + INTERVAL * (first.unwrap_or_default() + index as u64);
-        timeline.counter(rate, at, (f64::from(count) / INTERVAL.secs_f64()) as i64);
+}
+
+/// Completions a second in intervals of measured parts, each at its beginning, and none where such a part is over. What is left of a part
+/// behind its last whole interval is in none.
+pub(super) fn rates(meter: &Meter) -> Vec<(Time, i64)> {
+    let (mut rates, mut reaped) = (Vec::new(), meter.events.iter().filter_map(reaped).peekable());
+    for (part, &opened) in meter.opened.iter().enumerate() {
+        while reaped.next_if(|at| *at <= opened).is_some() {}
+        let (mut at, mut seen) = (opened, false);
+        loop {
+            let over = at + INTERVAL;
+            let mut count = 0_u32;
+            while reaped.next_if(|reaped| *reaped < over).is_some() {
+                count += 1;
+            }
+            // Where events end, and where the part does.
+            if reaped.peek().is_none() || meter.closed.get(part).is_some_and(|closed| *closed < over) {
+                break;
+            }
+            seen |= count > 0;
+            if seen {
+                rates.push((at, (f64::from(count) / INTERVAL.secs_f64()) as i64));
+            }
+            at = over;
+        }
+        if seen && part + 1 < meter.opened.len() {
+            rates.push((at, 0));
+        }
     }
+    rates
 }
 
 /// When the host got the completion that an event is.

@@ -3,7 +3,7 @@
 use crate::config::Layers;
 use crate::latency::{COMPLETION, DMA, FLASH, PARTS, QUEUEING};
 use crate::session::Session;
-use crate::timeline::counters::{levels, outstanding};
+use crate::timeline::counters::{levels, outstanding, rates};
 use firmware::Counter;
 use firmware::architecture::ARCHITECTURES;
 use std::collections::BTreeMap;
@@ -67,16 +67,40 @@ fn counters_count_from_where_counting_begins_what_is_under_way_then() {
     let sets = ["workload.phases=randread,randwrite", "workload.warm_up_ios=200", "host.queues=2", "host.depth=8"];
     let session = run("deepflash", &sets);
     let meter = session.meter();
-    let opened = meter.whole_from;
-    let commands = levels(opened, outstanding(meter).into_iter());
+    let (opened, closed) = (meter.opened[0], meter.closed[0]);
+    let commands = levels(meter, outstanding(meter).into_iter());
     assert_eq!(commands[0], (opened.nanos(), 16), "it is 16 throughout");
-    assert!(commands.iter().all(|&(at, level)| at >= opened.nanos() && (0..=16).contains(&level)), "{commands:?}");
+    let is_measured = |at| (0..2).any(|part| meter.opened[part].nanos() <= at && at <= meter.closed[part].nanos());
+    assert!(commands.iter().all(|&(at, level)| is_measured(at) && (0..=16).contains(&level)), "{commands:?}");
+    let then = |part: usize| (meter.opened[part].nanos(), 16);
+    assert!(commands.contains(&(closed.nanos(), 0)) && commands.contains(&then(1)), "{commands:?}");
     let picture = session.picture(&meter.events);
     let slices = || picture.dies.values().flatten();
     let busy = slices().filter(|slice| slice.from <= opened && slice.to > opened).count();
     let changes = slices().flat_map(|slice| [(slice.from, 1), (slice.to, -1)]);
     assert!(busy > 0);
-    assert_eq!(levels(opened, changes)[0], (opened.nanos(), busy as i64));
+    assert_eq!(levels(meter, changes)[0], (opened.nanos(), busy as i64));
+}
+
+#[test]
+fn each_phase_is_shown_from_where_it_counts() {
+    let sets = ["workload.phases=randread,randwrite", "workload.warm_up_ios=3000", "host.queues=2", "host.depth=8"];
+    let session = run("deepflash", &sets);
+    let meter = session.meter();
+    let picture = session.picture(&meter.events);
+    assert_eq!((meter.opened.len(), meter.closed.len()), (2, 2));
+    let spans: Vec<(Time, Time)> = picture.commands.spans().map(|(_, span)| span).collect();
+    for (&opened, &closed) in meter.opened.iter().zip(&meter.closed) {
+        let ended = spans.iter().filter(|(_, ended)| *ended >= opened && *ended <= closed).count();
+        assert!((600 - 16..=616).contains(&ended), "{ended} of the 600 that count end while they do");
+    }
+    // Of 3,000 requests of each warm-up those are shown that are under way at its end.
+    assert!(spans.len() <= 2 * (600 + 16), "{}", spans.len());
+    let in_parts = |at: Time| (0..2).any(|part| meter.opened[part] <= at && at <= meter.closed[part]);
+    let rates = rates(meter);
+    assert!(
+        rates.iter().all(|&(at, _)| in_parts(at)) && rates.iter().any(|&(at, rate)| at > meter.opened[1] && rate > 0)
+    );
 }
 
 #[test]

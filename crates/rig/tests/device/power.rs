@@ -48,7 +48,7 @@ const FOUND_ELSEWHERE: &[(Mutation, &str, u64, u64)] =
 
 #[test]
 fn what_was_promised_survives_power_cuts() {
-    let outcome = sweep(CASES, 2, Case::of_seed, || {});
+    let outcome = sweep(CASES, 2, Case::of_seed, || true);
     if let Some((after, failure)) = outcome.failure {
         panic!("after {after} cases: {failure}");
     }
@@ -152,7 +152,7 @@ fn a_checkpoint_does_not_wait_for_an_idle_drive_for_ever() {
 fn find(mutation: Mutation, architecture: &'static dyn Architecture, first: u64, within: u64) {
     let planted = MUTATIONS.iter().find(|planted| planted.mutation == mutation).expect("it is in the list");
     let case = |index| Case { mutation: Some(mutation), ..Case::of(first + index, architecture) };
-    let Some((_, failure)) = sweep(within, 2, case, || {}).failure else {
+    let Some((_, failure)) = sweep(within, 2, case, || true).failure else {
         panic!("{} is not found in {} within {within} seeds from {first}", planted.name, architecture.name());
     };
     let said = failure.to_string();
