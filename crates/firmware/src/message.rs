@@ -48,6 +48,8 @@ pub struct Fetch {
     pub at: HostAddress,
     /// How many; one run, at most 64.
     pub entries: u16,
+    /// Whether the link wants to know when they are dealt, as [`QueueDealt`] says.
+    pub asks: bool,
 }
 
 /// Entries of a queue's SQ buffer are to be taken, as many as `count`.
@@ -445,6 +447,18 @@ pub struct QueueEased {
     pub queue: QueueId,
 }
 
+/// All entries of a queue up to a batch that asked are dealt, or a command that runs alone holds the queue before. The link limits
+/// how many are not dealt: behind such a command they wait until it is over.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueDealt {
+    /// The submission queue.
+    pub queue: QueueId,
+    /// How many of its entries are dealt, counted from the beginning.
+    pub entries: u64,
+    /// Whether the queue is held: the answer that all are dealt comes later.
+    pub held: bool,
+}
+
 macro_rules! messages {
     ($($name:ident),* $(,)?) => {
         /// All of them.
@@ -480,6 +494,7 @@ messages!(
     Reclaimed,
     Posted,
     QueueEased,
+    QueueDealt,
     WorkerIdle,
     SubRequest,
     ReclaimOrder,
@@ -519,6 +534,7 @@ impl Message {
             | Message::ReclaimRequest(_)
             | Message::Reclaimed(_)
             | Message::QueueEased(_)
+            | Message::QueueDealt(_)
             | Message::WorkerIdle(_)
             | Message::Interrupt(_)
             | Message::LockGranted(_) => CommandKey::NONE,

@@ -2,6 +2,7 @@
 
 use crate::ready_set::ReadySet;
 use crate::spec::QueuePriority;
+use std::ops::ControlFlow;
 use units::QueueId;
 
 /// How queues compete, as CC.AMS says.
@@ -52,6 +53,8 @@ const WEIGHTED: std::ops::Range<usize> = 2..5;
 #[derive(Clone, Debug)]
 struct Class {
     ready: ReadySet,
+    /// Queues that have commands and may not be served for now: they keep their place before lower classes.
+    waiting: ReadySet,
     last: QueueId,
     credit: u32,
 }
@@ -69,7 +72,8 @@ impl Arbiter {
     /// For queues with identifiers below `queues` (at most 65,536, the admin queue counted), none of them ready, all
     /// urgent.
     pub fn new(queues: usize, mode: Arbitration, shares: ArbitrationShares) -> Self {
-        let class = || Class { ready: ReadySet::new(queues), last: QueueId(u16::MAX), credit: 0 };
+        let set = || ReadySet::new(queues);
+        let class = || Class { ready: set(), waiting: set(), last: QueueId(u16::MAX), credit: 0 };
         let place = |queue| if queue == 0 || mode == Arbitration::RoundRobin { FIRST } else { URGENT };
         let class_of = (0..queues).map(|queue| place(queue) as u8).collect();
         let mut arbiter = Arbiter { mode, shares, class_of, classes: std::array::from_fn(|_| class()) };
@@ -82,24 +86,44 @@ impl Arbiter {
         if self.mode == Arbitration::RoundRobin || queue.0 == 0 {
             return;
         }
-        let was_ready = self.is_ready(queue);
+        let (was_ready, waited) = (self.is_ready(queue), self.class_mut(queue).waiting.contains(queue));
         self.idle(queue);
         self.class_of[queue.index()] = (URGENT + priority as usize) as u8;
-        if was_ready {
-            self.ready(queue);
+        match (was_ready, waited) {
+            (true, _) => self.ready(queue),
+            (_, true) => self.wait(queue),
+            _ => {}
         }
     }
 
     /// The queue has commands.
     #[inline]
     pub fn ready(&mut self, queue: QueueId) {
+        self.leave(queue);
         self.class_mut(queue).ready.insert(queue);
     }
 
-    /// The queue has no more commands, or may not be served for now.
+    /// The queue has no more commands, or may not be served for now and gives way to lower classes.
     #[inline]
     pub fn idle(&mut self, queue: QueueId) {
+        self.leave(queue);
         self.class_mut(queue).ready.remove(queue);
+    }
+
+    /// The queue has commands and may not be served for now, and soon will: until it is ready or idle no lower class is served, and no
+    /// round begins while its class has commands left in this one. Under round robin there is nobody to give way.
+    pub fn wait(&mut self, queue: QueueId) {
+        let class = self.class_mut(queue);
+        class.ready.remove(queue);
+        class.waiting.insert(queue);
+    }
+
+    /// The queue does not wait.
+    #[inline]
+    fn leave(&mut self, queue: QueueId) {
+        if self.mode == Arbitration::Weighted {
+            self.class_mut(queue).waiting.remove(queue);
+        }
     }
 
     /// Whether the queue waits to be served.
@@ -115,18 +139,10 @@ impl Arbiter {
         reason = "an arbiter is not an iterator: what it yields depends on calls between"
     )]
     pub fn next(&mut self) -> Option<Grant> {
-        for class in [FIRST, URGENT] {
-            if let Some(grant) = self.grant(class, self.shares.burst) {
-                return Some(grant);
-            }
-        }
         if self.mode == Arbitration::RoundRobin {
-            return None;
+            return self.grant(FIRST, self.shares.burst);
         }
-        self.next_weighted().or_else(|| {
-            self.begin_round();
-            self.next_weighted()
-        })
+        self.next_by_class()
     }
 
     /// The queue had `unused` commands fewer than it was granted: its class may take them elsewhere in this round.
@@ -140,8 +156,32 @@ impl Arbiter {
         }
     }
 
-    fn next_weighted(&mut self) -> Option<Grant> {
-        WEIGHTED.filter_map(|class| self.grant(class, self.shares.burst.min(self.classes[class].credit))).next()
+    fn next_by_class(&mut self) -> Option<Grant> {
+        for class in [FIRST, URGENT] {
+            if let ControlFlow::Break(served) = self.serve(class, self.shares.burst) {
+                return served;
+            }
+        }
+        // What is left of one round, and the next one.
+        for _ in 0..2 {
+            for class in WEIGHTED {
+                let commands = self.shares.burst.min(self.classes[class].credit);
+                if let ControlFlow::Break(served) = self.serve(class, commands) {
+                    return served;
+                }
+            }
+            self.begin_round();
+        }
+        None
+    }
+
+    /// Whether a class has its turn, and who of it is served: nobody where those with commands wait.
+    fn serve(&mut self, class: usize, commands: u32) -> ControlFlow<Option<Grant>> {
+        match self.grant(class, commands) {
+            Some(grant) => ControlFlow::Break(Some(grant)),
+            None if commands > 0 && !self.classes[class].waiting.is_empty() => ControlFlow::Break(None),
+            None => ControlFlow::Continue(()),
+        }
     }
 
     #[inline]
@@ -208,6 +248,46 @@ mod tests {
         arbiter.idle(QueueId(1));
         let round = std::array::from_fn(|_| arbiter.next().map(|grant| (grant.queue.0, grant.commands)).unwrap());
         assert_eq!(round, [(3, 4), (3, 4), (4, 4), (4, 1), (2, 2), (3, 4), (3, 4)]);
+    }
+
+    /// Credits of a drive come back one at a time, and who had the last one is asked for more only when it has answered.
+    #[test]
+    fn nobody_goes_before_a_queue_of_a_higher_class_that_waits() {
+        let weights = [16, 4, 1];
+        let mut arbiter = Arbiter::new(8, Arbitration::Weighted, ArbitrationShares { burst: 64, weights });
+        let classes = [QueuePriority::Urgent, QueuePriority::High, QueuePriority::Medium, QueuePriority::Low];
+        for (queue, priority) in (1..).map(QueueId).zip(classes) {
+            arbiter.set_priority(queue, priority);
+            arbiter.ready(queue);
+        }
+        arbiter.wait(QueueId(1));
+        assert_eq!(arbiter.next(), None, "the urgent one waits");
+        arbiter.idle(QueueId(1));
+        let mut served = [0; 3];
+        for _ in 0..2100 {
+            let grant = arbiter.next().expect("whoever waited is ready again");
+            arbiter.give_back(grant, grant.commands - 1);
+            let class = grant.queue.index() - 2;
+            served[class] += 1;
+            arbiter.wait(grant.queue);
+            if served[class] % weights[class] > 0 {
+                assert_eq!(arbiter.next(), None, "its class has some left in this round");
+            }
+            arbiter.ready(grant.queue);
+        }
+        assert_eq!(served, [1600, 400, 100]);
+    }
+
+    #[test]
+    fn a_queue_that_waits_waits_in_its_new_class() {
+        let mut arbiter = Arbiter::new(8, Arbitration::Weighted, SHARES);
+        arbiter.set_priority(QueueId(2), QueuePriority::Medium);
+        arbiter.ready(QueueId(2));
+        arbiter.wait(QueueId(1));
+        arbiter.set_priority(QueueId(1), QueuePriority::Low);
+        assert_eq!(arbiter.next().map(|grant| grant.queue.0), Some(2));
+        arbiter.set_priority(QueueId(1), QueuePriority::High);
+        assert_eq!(arbiter.next(), None);
     }
 
     #[test]

@@ -129,6 +129,13 @@ impl SubmissionQueue {
         self.0.head
     }
 
+    /// The same where so many of the last ones taken are still to be fetched.
+    #[inline]
+    pub fn head_before(&self, unfetched: u32) -> u16 {
+        let head = u32::from(self.0.head);
+        (if head < unfetched { head + self.0.entries() - unfetched } else { head - unfetched }) as u16
+    }
+
     /// Entries of the queue.
     pub fn entries(&self) -> u32 {
         self.0.entries()

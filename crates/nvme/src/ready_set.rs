@@ -21,6 +21,11 @@ impl ReadySet {
     }
 
     #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.top == 0
+    }
+
+    #[inline]
     pub(crate) fn contains(&self, queue: QueueId) -> bool {
         self.words[queue.index() / WORD] & bit(queue.index()) != 0
     }

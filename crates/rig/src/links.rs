@@ -48,6 +48,7 @@ impl Device {
             let ways = LinkWays {
                 fetches: link.fetches.clone(),
                 transfers: link.transfers.clone(),
+                holds: link.holds,
                 deal: hardware.deal.clone(),
                 interrupts: link.interrupts,
                 pending: pending.clone(),

@@ -117,6 +117,8 @@ pub struct Link {
     pub fetches: Vec<Option<Address<Fetch>>>,
     /// To the threads that ask for transfers, as far as they are its own.
     pub transfers: Vec<Option<Address<Transferred>>>,
+    /// Whether a command can hold its queue. Then the threads that fetch answer a [`Fetch`] that asks.
+    pub holds: bool,
 }
 
 /// Which link each thread that fetches commands has, and with it the queues that it fetches from.
@@ -187,7 +189,7 @@ impl Hardware {
             let name = if deal.links() == 1 { "link".into() } else { format!("link{index}") };
             let slot = plan.reserve("link", name, Place::Hardware, u32::MAX);
             let (doorbells, interrupts) = (plan.connect(host, slot, rung), plan.connect(slot, host, queues + 1));
-            Link { slot, doorbells, interrupts, fetches: Vec::new(), transfers: Vec::new() }
+            Link { slot, doorbells, interrupts, fetches: Vec::new(), transfers: Vec::new(), holds: false }
         };
         Hardware {
             host,

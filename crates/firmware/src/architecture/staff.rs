@@ -334,11 +334,13 @@ impl Site<'_> {
         let slots: Vec<_> = links.iter().map(|link| link.slot).collect();
         for link in &mut *links {
             (link.fetches, link.transfers) = (vec![None; groups.nvmq.len()], vec![None; groups.nvmq.len()]);
+            link.holds = true;
         }
         for (index, &slot) in groups.nvmq.iter().enumerate() {
             let link = &mut links[deal.of_thread(index)];
             let ways = nvmq::Ways {
                 link: plan.connect(slot, link.slot, pages + 2 * commands),
+                dealt: plan.connect(slot, link.slot, commands),
                 posted: connect(plan, slot, &slots, commands),
                 takes: connect(plan, slot, &groups.nvmq, commands),
                 forwards: connect(plan, slot, &groups.nvmq, commands),

@@ -3,16 +3,16 @@
 //! The link is full duplex and serves each direction first come, first served: a transfer holds it for its bytes and packet
 //! headers and arrives a flight time later; what is read from the host takes a flight there and one back.
 
+mod admission;
 mod halves;
 mod posting;
 #[cfg(test)]
 mod tests;
 
 use super::{MediaTally, PendingInterrupts};
+use admission::{Admission, Queue};
 use firmware::architecture::LinkDeal;
-use firmware::{
-    DoorbellWrite, Drive, Fetch, Firmware, HostLink, Interrupt, Lane, Message, Tables, Transfer, Transferred, Turn,
-};
+use firmware::{Drive, Fetch, Firmware, HostLink, Interrupt, Lane, Message, Tables, Transfer, Transferred, Turn};
 use halves::Halves;
 use nvme::prp::Piece;
 use nvme::spec::SUBMISSION_BYTES;
@@ -23,9 +23,6 @@ use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use units::{Bytes, BytesPerSecond, HostAddress, QueueId, Span, Time};
-
-/// Most entries fetched at a time (DeepFlash §5.1: "per 64 entries or till the tail").
-const FETCH_BATCH: u32 = 64;
 
 /// Transfers up to this length need their time worked out only once: a list page, or the longest page of flash.
 const OCCUPIED_WORDS: usize = 2049;
@@ -62,28 +59,6 @@ pub(crate) struct LinkUsage {
     pub(crate) interrupts: u64,
     /// Doorbell writes that made no sense.
     pub(crate) bad_doorbells: u64,
-}
-
-/// A submission queue with what the controller keeps for it.
-struct Queue {
-    submissions: SubmissionQueue,
-    /// Entries that NVMQ was asked to fetch and has not asked for yet: until it has, it is not asked for more.
-    called: u32,
-    /// Entries that were called for so far.
-    taken: u64,
-    /// Its completion queue.
-    completions: QueueId,
-    /// Completions taken from the CQ buffer.
-    posted: u64,
-    /// Completions known to be in the CQ buffer.
-    announced: u64,
-}
-
-impl Queue {
-    /// Commands that may be called for beside those of which the CQ buffer has the completion, or is to get it; it holds so many.
-    fn room(&self, ring: usize) -> u32 {
-        ring.saturating_sub(self.taken.saturating_sub(self.posted) as usize) as u32
-    }
 }
 
 /// Work of one direction, done at its time.
@@ -141,8 +116,7 @@ pub(crate) struct LinkStage {
     coalescing: CoalescingSettings,
     /// When interrupts are due that were put off, at most one of each vector.
     due: VecDeque<(Time, u16)>,
-    /// Commands that may still be admitted.
-    credits: u32,
+    admission: Admission,
     /// Where commands are few, which queues may have begun a fused pair.
     halves: Option<Halves>,
     up: Direction,
@@ -169,6 +143,8 @@ pub(crate) struct LinkStage {
 pub(crate) struct LinkWays {
     pub(crate) fetches: Vec<Option<Address<Fetch>>>,
     pub(crate) transfers: Vec<Option<Address<Transferred>>>,
+    /// Whether a command can hold its queue.
+    pub(crate) holds: bool,
     /// Who fetches from which queue.
     pub(crate) deal: LinkDeal,
     pub(crate) interrupts: Address<Interrupt>,
@@ -186,7 +162,7 @@ impl LinkStage {
         timing: LinkTiming,
         ways: LinkWays,
         arbiter: Arbiter,
-        credits: u32,
+        commands: u32,
     ) -> Self {
         let queues = drive.shape().queues as usize + 1;
         let of_link =
@@ -211,8 +187,8 @@ impl LinkStage {
             vectors: Vec::new(),
             coalescing: CoalescingSettings::NONE,
             due: VecDeque::new(),
-            credits,
-            halves: Halves::new(queues, of_link, credits),
+            admission: Admission::new(commands, ways.holds),
+            halves: Halves::new(queues, of_link, commands),
             up: Direction::idle(),
             down: Direction::idle(),
             posting: VecDeque::new(),
@@ -242,8 +218,7 @@ impl LinkStage {
     /// A submission queue was created.
     pub(crate) fn create_submissions(&mut self, id: QueueId, base: HostAddress, entries: u32, completions: QueueId) {
         let submissions = SubmissionQueue::new(base, entries);
-        self.queues[id.index()] =
-            Some(Queue { submissions, called: 0, taken: 0, completions, posted: 0, announced: 0 });
+        self.queues[id.index()] = Some(Queue::new(submissions, completions));
     }
 
     pub(crate) fn set_coalescing(&mut self, settings: CoalescingSettings) {
@@ -261,68 +236,6 @@ impl LinkStage {
 
     pub(crate) fn usage(&self) -> LinkUsage {
         self.usage
-    }
-
-    fn on_doorbell(&mut self, turn: &mut Turn<'_>, DoorbellWrite { queue: id, completions, value }: DoorbellWrite) {
-        let rung = match completions {
-            false => match self.queues.get_mut(id.index()).and_then(Option::as_mut) {
-                Some(queue) => {
-                    let rung = queue.submissions.ring(value).is_ok();
-                    if rung && queue.called == 0 {
-                        self.arbiter.ready(id);
-                        self.admit(turn);
-                    }
-                    rung
-                }
-                None => false,
-            },
-            true => self.on_completions_taken(turn, id, value),
-        };
-        self.usage.bad_doorbells += u64::from(!rung);
-    }
-
-    /// Lets NVMQ fetch commands, as the arbiter chooses and as far as there is capacity. A queue whose fetch is still under way waits:
-    /// its doorbell is a register, and what was rung meanwhile is one batch. One whose host takes no completions waits when so many are due
-    /// as its CQ buffer holds, and one that may not begin a fused pair when fewer have.
-    fn admit(&mut self, turn: &mut Turn<'_>) {
-        while self.credits > 0 {
-            let Some(grant) = self.arbiter.next() else { return };
-            if self.halves.as_mut().is_some_and(|halves| !halves.may_begin(grant.queue)) {
-                self.arbiter.give_back(grant, grant.commands);
-                self.arbiter.idle(grant.queue);
-                continue;
-            }
-            let queue = self.queues[grant.queue.index()].as_mut().expect("only queues that exist are ready");
-            let room = queue.room(self.tables.ring());
-            let limit = grant.commands.min(self.credits).min(FETCH_BATCH).min(room);
-            let run = queue.submissions.take(limit);
-            let taken = run.map_or(0, |run| run.entries);
-            self.arbiter.give_back(grant, grant.commands - taken);
-            if taken > 0 || room == 0 || queue.submissions.pending() == 0 {
-                self.arbiter.idle(grant.queue);
-            }
-            if let Some(run) = run {
-                queue.called = run.entries;
-                queue.taken += u64::from(run.entries);
-                self.credits -= run.entries;
-                if let Some(halves) = &mut self.halves {
-                    halves.begin(grant.queue, run.entries);
-                }
-                let home = self.fetches[self.deal.fetcher(grant.queue)].expect("the queue is on this link");
-                let fetch = Fetch { queue: grant.queue, at: run.at, entries: run.entries as u16 };
-                turn.send(home, fetch);
-            }
-        }
-    }
-
-    /// Entries are being fetched: their queue may be asked for more.
-    fn on_fetched(&mut self, turn: &mut Turn<'_>, id: QueueId, entries: u32) {
-        let Some(queue) = self.queues.get_mut(id.index()).and_then(Option::as_mut) else { return };
-        queue.called = queue.called.saturating_sub(entries);
-        if queue.called == 0 && queue.submissions.pending() > 0 {
-            self.arbiter.ready(id);
-            self.admit(turn);
-        }
     }
 
     fn on_transfer(&mut self, turn: &mut Turn<'_>, transfer: &Transfer) {
@@ -400,8 +313,11 @@ impl LinkStage {
         turn.send(asker, done);
     }
 
-    /// Entries stand in the SQ buffer: queues that were not to begin may, where these end with no first half.
+    /// Entries stand in the SQ buffer: queues that were not to begin may, where these end with no first half. What goes into an entry that
+    /// is there already is none.
     fn on_entries(&mut self, turn: &mut Turn<'_>, transfer: &Transfer) {
+        let queue = self.queues[transfer.token as usize].as_mut().expect("its entries came from there");
+        queue.copied(transfer.aside);
         let (Some(halves), 1..) = (&mut self.halves, transfer.aside) else { return };
         let last = transfer.local + (u64::from(transfer.place.bytes()) - SUBMISSION_BYTES) / 8;
         let word = self.tables.sq_buffer.get(last as usize);
@@ -515,6 +431,7 @@ impl Stage<Firmware> for LinkStage {
             }
             Message::Transfer(ref transfer) => self.on_transfer(turn, transfer),
             Message::Posted(posted) => self.on_posted(turn, posted),
+            Message::QueueDealt(dealt) => self.on_dealt(turn, dealt),
             other => unreachable!("the link was sent {other:?}"),
         }
     }

@@ -2,9 +2,12 @@
 
 use crate::small::{Small, processor};
 use firmware::architecture::{ARCHITECTURES, Architecture};
-use host::{Pace, Phase};
+use host::{Pace, Phase, Rounds};
+use nvme::Arbitration;
+use nvme::spec::QueuePriority::{High, Medium};
 use rig::{Fill, Session};
-use workload::{Others, Parameters, Pattern, Recipe};
+use units::{Lba, Span};
+use workload::{Io, IoKind, Others, Parameters, Pattern, Recipe, Source};
 
 /// Architectures whose pages are mapped by TRANS: the others leave zeros of a single page in their cache.
 fn with_trans() -> impl Iterator<Item = &'static dyn Architecture> {
@@ -111,5 +114,56 @@ fn what_is_deallocated_in_the_buffer_is_not_written() {
         let programs = [(); 3].map(|()| next(&mut session, what).flash.map_or(0, |flash| flash.programs));
         assert!(programs.iter().sum::<u64>() < 16, "{what}: {programs:?} pages written");
         assert!(valid_pages(&session) < 16, "{what}");
+    }
+}
+
+/// Random reads from every worker, and before those of the first a request for half of the drive.
+struct Behind {
+    first: Option<Io>,
+    reads: Box<dyn Source>,
+}
+
+impl Source for Behind {
+    fn next_io(&mut self) -> Option<Io> {
+        self.reads.next_io()
+    }
+
+    fn next_for(&mut self, worker: u32) -> Option<Io> {
+        let first = if worker == 0 { self.first.take() } else { None };
+        first.or_else(|| self.next_io())
+    }
+}
+
+/// A long Deallocate runs alone in its queue, and so does a long Verify: what waits behind it holds no more of the drive's commands than
+/// leaves the other queue its share.
+#[test]
+fn a_command_that_runs_alone_leaves_the_drive_to_other_queues() {
+    // The others hold no queue: theirs is one line of commands, or of pages under locks.
+    for architecture in with_trans() {
+        let reads_beside = |kind: Option<IoKind>| {
+            let small = Small { architecture, fill: Fill::Sequential, queues: 2, depth: 60, ..Small::default() };
+            let mut device = small.device();
+            device.settings.commands = 32;
+            // Only to tell the queues apart.
+            device.controller.arbitration = Arbitration::Weighted;
+            device.priorities = vec![High, Medium];
+            device.controller.shares.weights = [1, 1, 1];
+            let half = small.sectors() / 2;
+            let reads = Recipe::fixed("reads", Pattern::Random, 1.0, 4096);
+            let reads = Box::new(reads.source(&Parameters::new(half, 1)).expect("a drawable workload"));
+            let first = kind.map(|kind| Io { kind, lba: Lba(half), sectors: half as u32, device: 0, at: None });
+            let source = Box::new(Behind { first, reads });
+            let rounds = Rounds::one(None, Some(Span::from_millis(5)));
+            let phase = Phase { rounds, ..Phase::new("behind", source, Pace::Closed) };
+            let mut session = Session::new(&device, "small", processor(), 1, vec![phase], 0).expect("it can be built");
+            let summary = next(&mut session, architecture.name());
+            assert_eq!(summary.other.ios, 0, "{}: it takes longer", architecture.name());
+            summary.classes.iter().find(|(name, _)| *name == "medium").map_or(0, |(_, class)| class.ios)
+        };
+        let without = reads_beside(None);
+        for kind in [IoKind::Deallocate, IoKind::Verify] {
+            let beside = reads_beside(Some(kind));
+            assert!(2 * beside > without, "{}: {beside} beside {kind:?}, {without} alone", architecture.name());
+        }
     }
 }

@@ -32,7 +32,7 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::CommitUnfenced, 48, 16),
     (Mutation::TrustTornCheckpoint, 16, 16),
     (Mutation::MisdirectRead, 0, 16),
-    (Mutation::KeepReplacedNumber, 240, 16),
+    (Mutation::KeepReplacedNumber, 640, 16),
     (Mutation::FillBadGroup, 0, 16),
     (Mutation::RenumberTombstone, 160, 16),
     (Mutation::TrustHalfErased, 4832, 16),

@@ -47,6 +47,8 @@ pub(super) struct Home {
     arrived: u64,
     /// Entries dealt.
     dealt: u64,
+    /// The link asked to be told when so many are; 0 where it did not.
+    asked: u64,
     /// The next entry runs alone: nothing is dealt until everything before it is over, nor after it until it is over.
     held: bool,
     /// Entries that run alone together: a fused pair is two.
@@ -135,6 +137,10 @@ impl Nvmq {
         let home = self.common.counts.threads.quotient(fetch.queue.0.into()) as usize;
         let fetched = &mut self.homes[home].fetched;
         entry::copy_batch(turn, &self.tables, self.ways.link, self.index, fetched, &fetch);
+        if fetch.asks {
+            self.homes[home].asked = self.homes[home].fetched;
+            self.tell_dealt(turn, fetch.queue);
+        }
     }
 
     /// Entries stand in the SQ buffer.
@@ -182,10 +188,28 @@ impl Nvmq {
             dealt += 1;
         }
         self.hand_out(turn, queue, dealt);
-        self.homes[at].dealt += u64::from(dealt);
+        let home = &mut self.homes[at];
+        home.dealt += u64::from(dealt);
+        if home.asked > 0 {
+            self.tell_dealt(turn, queue);
+        }
         if held {
             self.hold(turn, queue);
         }
+    }
+
+    /// Tells the link how far a queue is dealt: when that is as far as it asked about, or when the queue is held.
+    fn tell_dealt(&mut self, turn: &mut Turn<'_>, queue: QueueId) {
+        let home = self.home(queue);
+        let held = home.dealt < home.asked;
+        if held && !home.held {
+            return;
+        }
+        if !held {
+            home.asked = 0;
+        }
+        let entries = home.dealt;
+        turn.send(self.ways.dealt, QueueDealt { queue, entries, held });
     }
 
     fn hand_out(&mut self, turn: &mut Turn<'_>, queue: QueueId, mut count: u16) {

@@ -28,6 +28,7 @@ use units::{Divisor, Time};
 #[derive(PartialEq)]
 pub(crate) struct Ways {
     pub(crate) link: Address<Transfer>,
+    pub(crate) dealt: Address<QueueDealt>,
     pub(crate) posted: Vec<Address<Posted>>,
     pub(crate) takes: Vec<Address<Take>>,
     pub(crate) forwards: Vec<Address<Forward>>,

@@ -1,7 +1,7 @@
 //! Completions on their way from the CQ buffers to the host's queues, and the interrupts that tell of them.
 
 use super::{Job, LinkStage};
-use firmware::{COMPLETION_VALID, Interrupt, Posted, Turn};
+use firmware::{COMPLETION_VALID, Interrupt, Turn};
 use nvme::spec::{COMPLETION_BYTES, Completion, Failure};
 use nvme::{Coalescer, CompletionQueue, Interrupt as Due};
 use units::{HostAddress, QueueId};
@@ -55,18 +55,9 @@ impl LinkStage {
         true
     }
 
-    /// A completion stands in a CQ buffer: its command's capacity is free again.
-    pub(super) fn on_posted(&mut self, turn: &mut Turn<'_>, posted: Posted) {
-        let id = posted.key.queue();
-        self.credits += 1;
-        self.queues[id.index()].as_mut().expect("its command came from there").announced += 1;
-        self.post(turn, id);
-        self.admit(turn);
-    }
-
     /// Moves the completions of a submission queue that stand whole in its CQ buffer, in order, a batch at a time: another one when that
     /// has arrived. One that is announced before an earlier one is whole goes with that.
-    fn post(&mut self, turn: &mut Turn<'_>, id: QueueId) {
+    pub(super) fn post(&mut self, turn: &mut Turn<'_>, id: QueueId) {
         loop {
             let entries = self.take_whole(turn, id);
             if entries == 0 {
@@ -94,7 +85,7 @@ impl LinkStage {
                 completions.held_back = true;
                 break;
             }
-            let head = u64::from(queue.submissions.head());
+            let head = u64::from(queue.head());
             let result = first & !COMPLETION_VALID;
             let result = if self.tells_failures { result } else { Failure::decode(result).told() };
             self.posting.push_back([result, self.tables.cq_buffer.get(place + 1) & !0xffff | head]);
@@ -103,7 +94,7 @@ impl LinkStage {
             entries += 1;
             completions.under_way += 1;
         }
-        if was_full && entries > 0 && queue.called == 0 {
+        if was_full && entries > 0 && queue.backlog() > 0 {
             self.arbiter.ready(id);
             self.admit(turn);
         }

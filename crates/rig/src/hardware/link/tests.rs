@@ -1,16 +1,17 @@
-//! Completions that do not come in the order of their places, and queues that the host empties late.
+//! Completions that do not come in the order of their places, queues that the host empties late, and what is let in of those that are held.
 
 use super::LinkStage;
 use crate::config::Layers;
 use firmware::{
-    COMPLETION_VALID, CommandKey, DoorbellWrite, DoorbellsWritten, Firmware, Message, Posted, Tables, Turn,
+    COMPLETION_VALID, CommandKey, DoorbellWrite, DoorbellsWritten, Firmware, HostPlace, Lane, Message, Posted,
+    QueueDealt, Tables, Transfer, Turn,
 };
 use host::{Layout, Memory};
-use nvme::spec::COMPLETION_BYTES;
+use nvme::spec::{COMPLETION_BYTES, Completion, SUBMISSION_BYTES};
 use nvme::{CoalescingSettings, HostMemory as _};
 use stage::{Outbox, Price, Stage as _, Vocabulary as _};
 use std::sync::Arc;
-use units::{QueueId, Span, StageId, Time};
+use units::{Lpn, QueueId, Span, StageId, Time};
 
 const QUEUE: QueueId = QueueId(1);
 
@@ -23,8 +24,9 @@ struct Bench {
     now: Time,
     prices: Vec<Price>,
     entries: u32,
-    /// Entries that were called for.
+    /// Entries that were called for, and up to where NVMQ was asked to say when they are dealt.
     called: u32,
+    asked: u32,
     /// Interrupts that came.
     interrupts: u32,
 }
@@ -58,6 +60,7 @@ impl Bench {
             prices,
             entries,
             called: 0,
+            asked: 0,
             interrupts: 0,
         }
     }
@@ -82,7 +85,10 @@ impl Bench {
     fn receive(&mut self, outbox: &mut Outbox<Firmware>) {
         for (_, message) in outbox.sends.drain(..) {
             match message {
-                Message::Fetch(fetch) => self.called += u32::from(fetch.entries),
+                Message::Fetch(fetch) => {
+                    self.called += u32::from(fetch.entries);
+                    self.asked = if fetch.asks { self.called } else { self.asked };
+                }
                 Message::Interrupt(_) => self.interrupts += 1,
                 _ => {}
             }
@@ -108,6 +114,37 @@ impl Bench {
     /// What was called for is fetched.
     fn fetched(&mut self, entries: u32) {
         self.turn(|link, turn| link.on_fetched(turn, QUEUE, entries));
+    }
+
+    /// NVMQ has so many more of the entries copied.
+    fn copy(&mut self, entries: u32) {
+        let at = self.layout.submission_queue(QUEUE);
+        let place = HostPlace::at(at, entries * SUBMISSION_BYTES as u32);
+        let transfer = Transfer {
+            key: CommandKey::NONE,
+            lane: Lane::Entries,
+            nvmq: 0,
+            first_sector: 0,
+            lpn: Lpn(0),
+            token: u32::from(QUEUE.0),
+            aside: entries,
+            local: 0,
+            place,
+        };
+        self.turn(|link, turn| link.on_message(turn, &Message::Transfer(transfer)));
+    }
+
+    /// NVMQ says how many entries it has dealt, and whether the queue is held.
+    fn dealt(&mut self, entries: u64, held: bool) {
+        let dealt = QueueDealt { queue: QUEUE, entries, held };
+        self.turn(|link, turn| link.on_message(turn, &Message::QueueDealt(dealt)));
+    }
+
+    /// The head of the submission queue that a completion of the first round tells.
+    fn head(&self, index: u64) -> u16 {
+        let mut words = [0; 2];
+        self.memory.read_words(self.layout.completion_queue(QUEUE) + index * COMPLETION_BYTES, &mut words);
+        Completion(words).sq_head()
     }
 
     /// The host has taken all up to there.
@@ -195,4 +232,55 @@ fn no_more_commands_are_called_for_than_completions_can_be_kept() {
         bench.ring(taken);
         assert_eq!(go_on(&mut bench), 19 + taken);
     }
+}
+
+/// A host may write again where the head has come by: an entry that is called for stands there until it is copied.
+#[test]
+fn the_head_that_is_told_is_behind_what_is_not_copied() {
+    for timed in [true, false] {
+        let mut bench = Bench::new(16, timed);
+        bench.submit(10);
+        assert_eq!(bench.called, 10);
+        bench.copy(4);
+        bench.complete(0);
+        assert_eq!(bench.head(0), 4, "timed: {timed}");
+        bench.copy(6);
+        bench.complete(1);
+        bench.submit(3);
+        bench.complete(2);
+        assert_eq!([bench.head(1), bench.head(2)], [10, 10]);
+        // Those to the end of the ring, and those from its beginning.
+        bench.copy(6);
+        bench.complete(3);
+        bench.copy(3);
+        bench.complete(4);
+        assert_eq!([bench.head(3), bench.head(4)], [0, 3]);
+    }
+}
+
+/// Behind a command that runs alone entries wait, and keep their credits.
+#[test]
+fn of_a_held_queue_no_more_is_called_for_than_two_batches() {
+    let mut bench = Bench::new(256, false);
+    let mut fetched = 0;
+    let mut go_on = |bench: &mut Bench| {
+        while fetched < bench.called {
+            let entries = bench.called - fetched;
+            fetched = bench.called;
+            bench.fetched(entries);
+        }
+        bench.called
+    };
+    bench.submit(200);
+    assert_eq!((go_on(&mut bench), bench.asked), (128, 128));
+    bench.dealt(0, true);
+    bench.submit(220);
+    assert_eq!(go_on(&mut bench), 128, "it is held");
+    // The one that ran alone is over, and the next one does.
+    bench.complete(0);
+    bench.dealt(1, true);
+    assert_eq!(go_on(&mut bench), 129);
+    bench.complete(1);
+    bench.dealt(128, false);
+    assert_eq!(go_on(&mut bench), 220);
 }
