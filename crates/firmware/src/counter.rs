@@ -41,6 +41,8 @@ counters! {
     StoodStill,
     /// Groups of blocks reclaimed.
     Reclaims,
+    /// Those of them that were chosen because they wore little.
+    Levelled,
     /// Pages that are in another place for that.
     PagesMoved,
     /// Picoseconds of those that somebody needed, each from when it was chosen: several at a time add up.
@@ -78,8 +80,9 @@ impl Note {
             Note::CacheBypass => add(Counter::Bypasses, 1),
             Note::CacheEviction => add(Counter::Evictions, 1),
             Note::PageMoved => add(Counter::PagesMoved, 1),
-            Note::GroupReclaimed { on_demand, since, .. } => {
+            Note::GroupReclaimed { on_demand, levels, since, .. } => {
                 add(Counter::Reclaims, 1);
+                add(Counter::Levelled, levels.into());
                 if on_demand {
                     add(Counter::ForegroundTime, at.since(since).picos());
                 }

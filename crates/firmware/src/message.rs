@@ -257,6 +257,8 @@ pub enum TransOperation {
     Bury,
     /// Program the frame to a new place, if the page is still at the old one; the map stays as it is.
     Relocate(Ppn),
+    /// The same for a page of a group that is moved because it wore little: its new place is apart from others, where much wore.
+    Level(Ppn),
     /// Programming the page at this place failed: give it another, and use the block no more.
     Replace(Ppn),
     /// Put the number from which on the pages of this thread are new into the frame, the head of a checkpoint: all pages with lower

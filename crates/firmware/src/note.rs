@@ -154,6 +154,8 @@ pub enum Note {
         moved: u32,
         /// Whether somebody needed the room, who went on meanwhile or stood still for it; else it was reclaimed ahead of need.
         on_demand: bool,
+        /// Whether it was chosen because it wore little (static wear levelling).
+        levels: bool,
         /// Since when: it was chosen.
         since: Time,
     },

@@ -35,6 +35,11 @@ impl Spares {
         self.total(groups) - i64::from(groups.lost(self.thread))
     }
 
+    /// Whether there are enough beyond those that are needed to have one more open, for cold pages.
+    pub(crate) fn can_level(&self, groups: &BlockGroups) -> bool {
+        self.left(groups) >= RESERVED_GROUPS.into()
+    }
+
     /// A drive that has lost groups, and has no more than it needs, takes no more writes.
     pub(crate) fn look(&self, groups: &BlockGroups) {
         if self.has_lost(groups) && self.left(groups) < 0 {

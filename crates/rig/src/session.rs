@@ -15,7 +15,7 @@ use crate::power::{Drained, PowerBudget};
 use crate::recovery::Recovery;
 use crate::samples::Samples;
 use crate::summary::{Labels, summarise};
-use firmware::{Drive, Firmware, Frames, Tables};
+use firmware::{Counter, Drive, Firmware, Frames, Tables};
 use flash::{Contents, Oob, Usage};
 use host::{MediaFailure, Phase};
 use report::Summary;
@@ -382,6 +382,11 @@ impl Session {
     /// Blocks erased so far, since the drive was switched on.
     pub(crate) fn reclaimed(&self) -> u64 {
         self.channels().map(|channel| channel.usage().blocks_erased).sum()
+    }
+
+    /// Groups that were moved because they wore little, since the drive was switched on.
+    pub(crate) fn levelled(&self) -> u64 {
+        self.meter().window.counts.sums.get(Counter::Levelled)
     }
 
     /// Whether a die erases.

@@ -184,8 +184,12 @@ impl Picture<'_> {
                 let slice = Slice { from, to: at, name: name(operation), args, command };
                 self.dies.entry((channel, die)).or_default().push(slice);
             }
-            Note::GroupReclaimed { moved, on_demand, since } => {
-                let name = if on_demand { "reclaim on demand" } else { "reclaim" };
+            Note::GroupReclaimed { moved, on_demand, levels, since } => {
+                let name = match on_demand {
+                    true => "reclaim on demand",
+                    false if levels => "wear levelling",
+                    false => "reclaim",
+                };
                 let args = vec![("pages_moved", moved.into())];
                 self.reclaimed.push(Slice { from: since, to: at, name, args, command: None });
             }

@@ -7,6 +7,14 @@ pub(crate) fn pick_victim(groups: &BlockGroups, owner: u32, policy: VictimPolicy
     pick_among(groups, owner, policy, 1)
 }
 
+/// A group to be moved unasked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pick {
+    pub(crate) group: u32,
+    /// Whether it is moved because it wore little.
+    pub(crate) levels: bool,
+}
+
 /// What of a TRANS thread's groups is reclaimed while the drive is idle.
 #[derive(Debug)]
 pub(crate) struct AtRest {
@@ -26,8 +34,14 @@ impl AtRest {
     }
 
     /// A group that is due whatever garbage it has, or else, as long as too few are free, the best one that has enough of it. All groups
-    /// are looked through only if something has changed since, as no more is found otherwise.
-    pub(crate) fn pick(&mut self, groups: &BlockGroups, settings: &ReclaimSettings) -> Option<u32> {
+    /// are looked through only if something has changed since, as no more is found otherwise. `can_level` says whether cold ones may be
+    /// moved.
+    pub(crate) fn pick(
+        &mut self,
+        groups: &BlockGroups,
+        settings: &ReclaimSettings,
+        can_level: impl FnOnce() -> bool,
+    ) -> Option<Pick> {
         let owned = *self.owned.get_or_insert_with(|| groups.owned(self.owner).count() as u32);
         let free = owned - groups.taken(self.owner);
         let is_short = f64::from(free) < settings.background_free * f64::from(owned);
@@ -36,9 +50,18 @@ impl AtRest {
         if free < self.kept || !(is_short || may_be_due) || self.seen.replace(now) == Some(now) {
             return None;
         }
-        let due = if may_be_due { survey(groups, self.owner).due(settings.wear_gap) } else { None };
+        if may_be_due {
+            let survey = survey(groups, self.owner);
+            if let Some(group) = survey.flawed_closed() {
+                return Some(Pick { group, levels: false });
+            }
+            let coldest = survey.coldest(groups, self.owner, settings.wear_gap).filter(|_| can_level());
+            if let Some(group) = coldest {
+                return Some(Pick { group, levels: true });
+            }
+        }
         let best = || pick_among(groups, self.owner, settings.victim, groups.least_garbage());
-        due.or_else(|| is_short.then(best).flatten())
+        is_short.then(best).flatten().map(|group| Pick { group, levels: false })
     }
 }
 
@@ -89,38 +112,60 @@ fn pick_among(groups: &BlockGroups, owner: u32, policy: VictimPolicy, garbage: u
 /// What the groups of a TRANS thread look like.
 pub(crate) struct Survey {
     pub(crate) free: u32,
-    /// The closed group that was erased least.
-    coldest: Option<u32>,
     /// A group in use that has a flaw, a closed one if there is one.
     pub(crate) flawed: Option<u32>,
     is_flawed_closed: bool,
-    /// How much less than the most erased one.
-    wear_gap: u32,
+    /// The least and the most wear of free groups, if any is free.
+    wear_of_free: Option<(u32, u32)>,
+    /// How many groups there are, and when the youngest closed one was closed.
+    owned: u32,
+    present: u32,
 }
 
 impl Survey {
-    /// The group to be moved whatever garbage it has: one with a flaw (scrub), or one that so takes its share of the wear
-    /// (static wear levelling); a `gap` of 0 is never.
-    pub(crate) fn due(&self, gap: u32) -> Option<u32> {
-        let closed = self.flawed.filter(|_| self.is_flawed_closed);
-        closed.or(self.coldest.filter(|_| gap > 0 && self.wear_gap > gap))
+    /// A full group with a flaw: it is moved whatever garbage it has (scrub).
+    fn flawed_closed(&self) -> Option<u32> {
+        self.flawed.filter(|_| self.is_flawed_closed)
+    }
+
+    /// The group that has kept others from its share of the wear (static wear levelling): the least worn of those whose pages are cold. It
+    /// is moved if the most worn free one, to which the pages can go, has worn more by over `gap`, and only if no free one wore as little:
+    /// else those are used up first anyway. A `gap` of 0 is never.
+    ///
+    /// Pages are cold that have stood while as many groups were closed as there are: all others have had their turn since. A group that
+    /// wore little and was just filled by the host is soon garbage by itself, and what was just moved rests.
+    pub(crate) fn coldest(&self, groups: &BlockGroups, owner: u32, gap: u32) -> Option<u32> {
+        let (least, most) = self.wear_of_free.filter(|&(_, most)| gap > 0 && most > gap)?;
+        let is_cold = |group: u32| {
+            groups.state(group) == GroupState::Closed
+                && self.present.saturating_sub(groups.closed_at(group)) >= self.owned
+                && groups.is_settled(group)
+                && !groups.has_flaw(group)
+                && !groups.is_spent(group)
+        };
+        let worn = groups.owned(owner).map(|group| (groups.erase_count(group), group));
+        let found = worn.filter(|&(wear, group)| wear < least.min(most - gap) && is_cold(group)).min();
+        found.map(|(_, group)| group)
     }
 }
 
 /// Looks at all groups of a TRANS thread.
 pub(crate) fn survey(groups: &BlockGroups, owner: u32) -> Survey {
-    let (mut free, mut most, mut coldest) = (0, 0, None::<(u32, u32)>);
-    let mut flawed = None;
+    let (mut free, mut owned, mut present) = (0, 0, 0);
+    let (mut wear_of_free, mut flawed) = (None::<(u32, u32)>, None);
     for group in groups.owned(owner) {
-        let wear = groups.erase_count(group);
-        most = most.max(wear);
+        owned += 1;
         match groups.state(group) {
-            GroupState::Free => free += 1,
-            GroupState::Closed if groups.is_settled(group) && !groups.is_spent(group) => {
-                if groups.has_flaw(group) {
+            GroupState::Free => {
+                let wear = groups.erase_count(group);
+                free += 1;
+                wear_of_free =
+                    Some(wear_of_free.map_or((wear, wear), |(least, most)| (least.min(wear), most.max(wear))));
+            }
+            GroupState::Closed => {
+                present = present.max(groups.closed_at(group));
+                if groups.has_flaw(group) && groups.is_settled(group) && !groups.is_spent(group) {
                     flawed = Some(flawed.filter(|&other| groups.state(other) == GroupState::Closed).unwrap_or(group));
-                } else {
-                    coldest = Some(coldest.map_or((wear, group), |cold| cold.min((wear, group))));
                 }
             }
             GroupState::Open if groups.has_flaw(group) => {
@@ -129,7 +174,6 @@ pub(crate) fn survey(groups: &BlockGroups, owner: u32) -> Survey {
             _ => {}
         }
     }
-    let wear_gap = coldest.map_or(0, |(wear, _)| most - wear);
     let is_flawed_closed = flawed.is_some_and(|group| groups.state(group) == GroupState::Closed);
-    Survey { free, coldest: coldest.map(|(_, group)| group), flawed, is_flawed_closed, wear_gap }
+    Survey { free, flawed, is_flawed_closed, wear_of_free, owned, present }
 }

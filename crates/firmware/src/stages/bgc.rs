@@ -23,11 +23,12 @@ mod background;
 mod tag;
 
 use crate::message::*;
-use crate::policies::{AtRest, pick_victim, trans_of};
+use crate::policies::{AtRest, Pick, pick_victim, trans_of};
+use crate::spares::needs;
 use crate::stages::rest::{Rest, rest_after};
 use crate::stages::trans::moves_at_a_time;
 use crate::tables::RESERVED_GROUPS;
-use crate::{Drive, Firmware, Flaw, GroupState, Mapping, Mutation, Note, Settings, Tables, Turn, Work};
+use crate::{Drive, Firmware, Flaw, GroupState, Mapping, Mutation, Note, Settings, Spares, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
@@ -48,6 +49,8 @@ struct Victim {
     /// Whether its TRANS thread asked for it.
     asked: bool,
     on_demand: bool,
+    /// Whether it is moved because it wore little: then its pages go to a group of their own.
+    levels: bool,
     since: Time,
     /// The next page to look at, in the order of [`crate::BlockGroups::page`].
     next: u32,
@@ -69,6 +72,7 @@ impl Victim {
             merged: None,
             asked: on_demand,
             on_demand,
+            levels: false,
             since,
             next: 0,
             under_way: 0,
@@ -86,6 +90,8 @@ struct Leaving {
     /// Pages on their way out, and how many may be.
     pages: u32,
     most: u32,
+    /// As many as keep one die busy.
+    of_group: u32,
     /// Victims with pages that have not been looked at.
     waiting: u32,
 }
@@ -94,6 +100,12 @@ impl Leaving {
     /// Whether a further page may leave.
     fn has_place(self) -> bool {
         self.pages < self.most
+    }
+
+    /// Whether one of this victim may. Cold pages all go to one die: no more of them are under way than keep that busy, for while they
+    /// stand in line there they keep those of other victims from leaving.
+    fn has_place_for(self, victim: &Victim) -> bool {
+        self.has_place() && !(victim.levels && victim.under_way >= self.of_group)
     }
 }
 
@@ -152,8 +164,9 @@ pub(crate) struct Bgc {
     levels_next: u8,
     /// The TRANS thread to look at next in the background.
     turn_of: u8,
-    /// What to look for there, by TRANS thread.
+    /// What to look for there, by TRANS thread, and how many groups each has to spare.
     at_rest: Vec<AtRest>,
+    spares: Vec<Spares>,
 }
 
 impl Accepts<ReclaimRequest> for Bgc {}
@@ -178,11 +191,14 @@ impl Bgc {
         let victims = Bgc::victims(&settings);
         let most = |trans| if serves(&settings, index, trans) { moves_at_a_time(&settings, &tables, trans) } else { 0 };
         let trans = 0..settings.parts.trans as u8;
-        let leaving = trans.map(|trans| Leaving { pages: 0, most: most(trans), waiting: 0 });
+        let of_group = u32::from(settings.reclaim.window_per_group).saturating_mul(tables.groups.planes());
+        let leaving = trans.map(|trans| Leaving { pages: 0, most: most(trans), of_group, waiting: 0 });
+        let spares = |trans: u16| Spares::of(&tables, trans, needs(&drive, &settings, &tables, trans));
         let at_rest = (0..settings.parts.trans.into()).map(|trans| AtRest::new(trans, RESERVED_GROUPS + 1)).collect();
         Bgc {
             index,
             leaving: leaving.collect(),
+            spares: (0..settings.parts.trans).map(spares).collect(),
             drive,
             settings,
             tables,
@@ -240,6 +256,13 @@ impl Bgc {
         self.begin(turn, Victim::new(trans, Some(group), on_demand, turn.now()));
     }
 
+    /// Moves a group that nobody asked for.
+    fn take(&mut self, turn: &mut Turn<'_>, trans: u8, Pick { group, levels }: Pick) {
+        turn.spend(Work::PickVictim);
+        self.tables.groups.set_state(group, GroupState::Victim);
+        self.begin(turn, Victim { levels, ..Victim::new(trans, Some(group), false, turn.now()) });
+    }
+
     fn merge(&mut self, turn: &mut Turn<'_>, trans: u8, step: MergeStep) {
         let MergeStep { block, from: next, old, on_demand } = step;
         let group = old.map(|first| self.tables.groups.group(first));
@@ -284,7 +307,7 @@ impl Bgc {
         let pages = self.tables.groups.pages();
         let waited = victim.next < pages;
         let trans = usize::from(victim.trans);
-        while victim.next < pages && !self.vacant.is_empty() && self.leaving[trans].has_place() {
+        while victim.next < pages && !self.vacant.is_empty() && self.leaving[trans].has_place_for(&victim) {
             if let Some(from) = self.source(turn, &victim) {
                 let place = self.vacant.pop().expect("one is vacant");
                 self.window[place] = Some(Moving { victim: at, from, lpn: UNPROGRAMMED, step: Step::Read });
@@ -322,7 +345,7 @@ impl Bgc {
         while !self.vacant.is_empty() && self.leaving.iter().any(is_due) {
             let waits = |victim: &Option<Victim>| {
                 let waiting = victim.as_ref().filter(|victim| victim.next < pages);
-                waiting.is_some_and(|victim| self.leaving[usize::from(victim.trans)].has_place())
+                waiting.is_some_and(|victim| self.leaving[usize::from(victim.trans)].has_place_for(victim))
             };
             let (before, behind) = self.victims.split_at(self.turn_in_window);
             let next = behind.iter().position(waits).map(|at| self.turn_in_window + at);
@@ -462,7 +485,9 @@ impl Bgc {
     fn relocate(&mut self, turn: &mut Turn<'_>, place: usize) {
         let moving = self.window[place].as_mut().expect("it was read");
         moving.step = Step::Program;
-        let (lpn, operation) = (moving.lpn, TransOperation::Relocate(moving.from));
+        let Moving { victim, from, lpn, .. } = *moving;
+        let levels = self.victim(victim).levels;
+        let operation = if levels { TransOperation::Level(from) } else { TransOperation::Relocate(from) };
         self.ask_owner(turn, place, lpn, operation);
     }
 
@@ -481,7 +506,7 @@ impl Bgc {
     }
 
     fn finish(&mut self, turn: &mut Turn<'_>, at: usize) {
-        let Victim { trans, group, asked, on_demand, since, moved, sound, .. } =
+        let Victim { trans, group, asked, on_demand, levels, since, moved, sound, .. } =
             self.victims[at].take().expect("it is being reclaimed");
         self.moved += moved;
         let share = self.settings.reclaim.wear_share;
@@ -489,7 +514,8 @@ impl Bgc {
             self.levels_from = turn.now() + rest_after(turn.now().since(since), share);
         }
         if group.is_some() {
-            turn.note(Note::GroupReclaimed { moved: std::mem::take(&mut self.moved), on_demand, since });
+            let moved = std::mem::take(&mut self.moved);
+            turn.note(Note::GroupReclaimed { moved, on_demand, levels, since });
         }
         let first = group.map(|group| self.tables.groups.first_block(group));
         turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { trans, asked, first, sound });

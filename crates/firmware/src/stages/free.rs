@@ -64,6 +64,17 @@ impl FreeGroups {
     pub(crate) fn take(&mut self, class: u32) -> u32 {
         let class = self.class(class);
         let (_, group) = self.classes[class].pop_first().expect("the caller looked");
+        self.open(group)
+    }
+
+    /// Takes the most worn group of all, and opens it.
+    pub(crate) fn take_most_worn(&mut self) -> u32 {
+        let class = self.classes.iter_mut().max_by_key(|class| class.last().copied()).expect("one at least");
+        let (_, group) = class.pop_last().expect("the caller looked");
+        self.open(group)
+    }
+
+    fn open(&mut self, group: u32) -> u32 {
         self.groups.set_state(group, GroupState::Open);
         self.count -= 1;
         group

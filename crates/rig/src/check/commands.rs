@@ -4,6 +4,7 @@
 use super::case::Case;
 use super::collide;
 use super::draw::Draw;
+use super::levelled::levels;
 use crate::Device;
 use firmware::{MappingScheme, Mutation};
 use nvme::spec::{COPY_BYTES_MAX, COPY_RANGES_MAX};
@@ -51,7 +52,9 @@ pub(super) fn shares(case: &Case, device: &Device) -> Option<Shares> {
         near,
     };
     let fails = device.faults.is_some() || device.memory_flips > 0.0;
-    Some(Shares { spoil: if fails { 0 } else { shares.spoil }, ..shares })
+    // Long runs leave too much to know of what was copied.
+    let copy = if levels(case) { 0 } else { shares.copy };
+    Some(Shares { spoil: if fails { 0 } else { shares.spoil }, copy, ..shares })
 }
 
 /// A source of which some requests are others.

@@ -6,6 +6,7 @@ mod collide;
 mod commands;
 mod draw;
 mod further;
+mod levelled;
 pub(crate) mod protected;
 mod shrink;
 pub mod small;

@@ -41,6 +41,8 @@ pub struct Totals {
     pub read_only: u64,
     /// Merges of log groups, of drives with hybrid mapping.
     pub merges: u64,
+    /// Groups that were moved because they wore little.
+    pub levelled: u64,
     /// Verifies, Writes Uncorrectable, Copies, and commands that failed because blocks were unreadable.
     pub carried: [u64; 4],
 }
@@ -55,6 +57,7 @@ impl Totals {
         self.given_up += report.given_up;
         self.read_only += report.read_only;
         self.merges += report.merges;
+        self.levelled += report.levelled;
         self.carried.iter_mut().zip(report.carried).for_each(|(sum, more)| *sum += more);
         self.drains += report.drained.len() as u64;
         self.drained_pages += report.drained.iter().map(|drained| drained.pages).sum::<u64>();
@@ -80,6 +83,7 @@ impl Totals {
         self.given_up += other.given_up;
         self.read_only += other.read_only;
         self.merges += other.merges;
+        self.levelled += other.levelled;
         self.carried.iter_mut().zip(other.carried).for_each(|(sum, more)| *sum += more);
         self.drains += other.drains;
         self.drained_pages += other.drained_pages;

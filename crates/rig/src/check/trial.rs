@@ -8,6 +8,7 @@ use super::collide::{self, Colliding, collides};
 use super::commands::{Varied, shares};
 use super::draw::Draw;
 use super::further::{self, goes_further, vary};
+use super::levelled::{self, levels};
 use super::protected::{charge, erases_slowly, protect};
 use super::small::{Small, processor};
 use crate::build::{Prepared, Risen};
@@ -70,6 +71,8 @@ pub struct Report {
     pub read_only: u64,
     /// Merges of log groups, of drives with hybrid mapping.
     pub merges: u64,
+    /// Groups that were moved because they wore little.
+    pub levelled: u64,
     /// Verifies, Writes Uncorrectable, Copies, and commands that failed because blocks were unreadable.
     pub carried: [u64; 4],
 }
@@ -102,6 +105,7 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         } else {
             draw.phase("checked", &device, seed, case.ios, further::others(case, FLUSHES))
         };
+        phase = levelled::narrow(case, seed, &device, phase);
         if collides(case) {
             phase.source = Box::new(Colliding::new(phase.source, case, seed, &device));
         }
@@ -115,7 +119,8 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
     let mut session = Session::new(&device, "small", processor(), case.seed, phases, 0)?;
     for leg in 1..=case.cuts {
         let drawn = fates.moment();
-        let moment = if buries(case) { late_moment(case, leg) } else { collide::moment(case, leg).unwrap_or(drawn) };
+        let apart = collide::moment(case, leg).or_else(|| levelled::moment(case, leg));
+        let moment = if buries(case) && !levels(case) { late_moment(case, leg) } else { apart.unwrap_or(drawn) };
         session.run_before(session.now() + moment)?;
         match fates.0.within(0..=3) {
             _ if gives_out(&device) => await_moment(&mut session, 2_000, |session| session.failures().2)?,
@@ -160,6 +165,7 @@ fn close(session: &Session, device: &Device, report: &mut Report, failures: &mut
     let (failed, given_up, _) = session.failures();
     report.failed_operations += failed;
     report.given_up += given_up;
+    report.levelled += session.levelled();
     report.merges += session.tables().mapping.merges().iter().sum::<u64>();
     Ok(())
 }
@@ -234,6 +240,9 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
         small.page = Draw::page(case.seed);
     }
     further::shorten_pages(case, &mut small);
+    if levels(case) {
+        small.blocks = levelled::BLOCKS;
+    }
     let mut device = draw.device(&small);
     if case.plain {
         device = Device { precondition: device.precondition, ..small.device() };
@@ -280,6 +289,7 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
     let through_every = draw.of(&[0, 3, 10]);
     collide::crowd(case, &mut device);
     vary(case, &mut device);
+    levelled::hurry(case, &mut device);
     protect(case, &mut device);
     wear_out(case, &mut device);
     charge(case, &mut device);

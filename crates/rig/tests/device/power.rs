@@ -58,6 +58,7 @@ fn what_was_promised_survives_power_cuts() {
     assert!(all.drains >= 20 && all.drained_pages > all.drains, "{} drains of {} pages", all.drains, all.drained_pages);
     assert!(all.from_checkpoint >= 60, "{} recoveries from a checkpoint that was written", all.from_checkpoint);
     assert!(all.failed_operations >= 200 && all.given_up >= 100, "flash that does not fail: {all:?}");
+    assert!(all.levelled >= 300, "{} groups moved because they wore little", all.levelled);
     assert!(all.merges >= 300, "{} merges of hybrid mapping", all.merges);
     let [carried @ .., unreadable] = all.carried;
     assert!(carried.iter().all(|count| *count >= 300), "Verify, Write Uncorrectable, Copy: {carried:?}");

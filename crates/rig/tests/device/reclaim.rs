@@ -34,6 +34,26 @@ fn good(device: &Device, phase: Phase) -> Summary {
     run(device, phase).unwrap_or_else(|error| panic!("{}: {error}", device.architecture.name()))
 }
 
+/// What a run did to its groups.
+#[derive(Debug)]
+struct Worn {
+    most: f64,
+    spread: f64,
+    /// Bytes programmed for each that was written.
+    amplification: f64,
+}
+
+impl Worn {
+    fn of(summary: &Summary) -> Self {
+        let wear = summary.wear.as_ref().expect("it wears");
+        Worn {
+            most: wear.erase_count_max as f64,
+            spread: (wear.erase_count_max - wear.erase_count_min) as f64,
+            amplification: summary.write_amplification.expect("it was written"),
+        }
+    }
+}
+
 /// Bursts of writes that the drive can take, with time between them.
 const BURSTS: Arrivals = Arrivals::Bursty { per_second: 20_000.0, lead_ms: 0.0, on_ms: 20.0, off_ms: 300.0 };
 
@@ -352,16 +372,20 @@ fn an_aged_drive_reclaims_at_once_what_it_does_later() {
 #[test]
 fn cold_groups_take_their_share_of_the_wear() {
     for &architecture in ARCHITECTURES {
-        let small = Small { architecture, fill: rig::Fill::Sequential, ..Small::default() };
+        // Groups enough for each thread to have some to spare.
+        let small = Small { architecture, fill: rig::Fill::Sequential, blocks: [64, 16], ..Small::default() };
         let hot = || Pattern::Regions(vec![Share { accesses: 1.0, space: 0.1 }, Share { accesses: 0.0, space: 0.9 }]);
-        let spread = |gap| {
+        let run = |gap| {
             let mut device = small.device();
             device.settings.reclaim.wear_gap = gap;
-            let wear = good(&device, writes(hot(), BURSTS, small.sectors(), 60_000)).wear.expect("it wears");
-            wear.erase_count_max - wear.erase_count_min
+            Worn::of(&good(&device, writes(hot(), BURSTS, small.sectors(), 60_000)))
         };
-        let (levelled, left) = (spread(2), spread(0));
-        assert!(levelled < left, "{}: {levelled} with static wear levelling, {left} without", architecture.name());
+        let (levelled, left) = (run(2), run(0));
+        let what = format!("{}: {levelled:?} with static wear levelling, {left:?} without", architecture.name());
+        assert!(levelled.spread < left.spread, "{what}");
+        // Workers of Tradition put what they move among what hosts write.
+        let is_apart = architecture.name() != "tradition";
+        assert!(!is_apart || levelled.most < left.most, "{what}");
     }
 }
 
@@ -385,6 +409,29 @@ fn cold_groups_of_a_busy_drive_take_their_share_of_the_wear() {
         let (levelled, left) = (run(0.5), run(0.0));
         let what = format!("{}, {paced}: {levelled:?} with a share, {left:?} without", architecture.name());
         assert!(levelled.0 > left.0 && left.0 == 0 && levelled.1 > left.1, "{what}");
+    }
+}
+
+/// Three quarters of a drive are never written again. They rest where much wore, apart from the others: so what wore most, which ends a
+/// drive, wears less for it, and what is moved is little.
+#[test]
+fn levelling_spares_what_wore_most() {
+    let with_a_thread = ARCHITECTURES.iter().filter(|architecture| architecture.replaces_blocks());
+    for (&architecture, paced) in with_a_thread.flat_map(|architecture| [(architecture, false), (architecture, true)]) {
+        let small = Small { architecture, fill: rig::Fill::Sequential, blocks: [16, 16], ..Small::default() };
+        let hot = Pattern::Regions(vec![Share { accesses: 1.0, space: 0.25 }, Share { accesses: 0.0, space: 0.75 }]);
+        let run = |wear_gap| {
+            let mut device = small.device();
+            device.settings.cache.size = Bytes(4096 * u64::from(device.settings.parts.cache.max(2)));
+            let reclaim = device.settings.reclaim;
+            device.settings.reclaim = ReclaimSettings { paced, wear_gap, wear_share: 1.0, ..reclaim };
+            Worn::of(&good(&device, writes(hot.clone(), Arrivals::Closed, small.sectors(), 60_000)))
+        };
+        let (levelled, left) = (run(4), run(0));
+        let what =
+            format!("{}, {paced}: {levelled:?} with static wear levelling, {left:?} without", architecture.name());
+        assert!(levelled.most < left.most * 0.8 && levelled.spread < left.spread / 2.0, "{what}");
+        assert!(levelled.amplification < left.amplification * 1.15, "{what}");
     }
 }
 

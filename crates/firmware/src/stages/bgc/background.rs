@@ -4,7 +4,7 @@
 use super::tag::Tag;
 use super::{Bgc, serves};
 use crate::message::TransOperation;
-use crate::policies::survey;
+use crate::policies::{Pick, survey};
 use crate::tables::{RESERVED_GROUPS, SCRUB_ABOVE};
 use crate::{GroupState, MappingScheme, Turn, Work};
 use units::{Lpn, Span};
@@ -44,18 +44,18 @@ impl Bgc {
             Some((trans, group))
         });
         let Some((trans, group)) = found else { return };
-        turn.spend(Work::PickVictim);
         if groups.state(group) == GroupState::Open {
+            turn.spend(Work::PickVictim);
             self.tidying = true;
             let page = groups.page(group, 0);
             self.ask_trans(turn, trans.into(), TransOperation::Close(page), Lpn(trans.into()), 0, Tag::Tidy);
         } else {
-            self.reclaim(turn, trans, group, false);
+            self.take(turn, trans, Pick { group, levels: false });
         }
     }
 
-    /// Moves the least worn group of a busy drive where wear differs too much, as its share of the time allows, and if there is room for
-    /// that without the groups kept for reclaim.
+    /// Moves the least worn cold group of a busy drive where wear differs too much, as its share of the time allows, and if there is room
+    /// for that without the groups kept for reclaim.
     fn level(&mut self, turn: &mut Turn<'_>) {
         let (now, settings) = (turn.now(), self.settings.reclaim);
         let levels = settings.wear_gap > 0 && settings.wear_share > 0.0 && self.settings.mapping == MappingScheme::Page;
@@ -67,13 +67,13 @@ impl Bgc {
         let in_turn = (0..threads).map(|step| (self.levels_next + step) % threads);
         let mine = in_turn.filter(|&trans| serves(&self.settings, self.index, trans));
         let found = mine.map(|trans| (trans, survey(&self.tables.groups, trans.into()))).find_map(|(trans, survey)| {
-            let group = survey.due(settings.wear_gap).filter(|_| survey.free > RESERVED_GROUPS)?;
-            Some((trans, group))
+            let group = survey.coldest(&self.tables.groups, trans.into(), settings.wear_gap)?;
+            let spares = &self.spares[usize::from(trans)];
+            (survey.free > RESERVED_GROUPS && spares.can_level(&self.tables.groups)).then_some((trans, group))
         });
         if let Some((trans, group)) = found {
             self.levels_next = (trans + 1) % threads;
-            turn.spend(Work::PickVictim);
-            self.reclaim(turn, trans, group, false);
+            self.take(turn, trans, Pick { group, levels: true });
         }
     }
 
@@ -90,10 +90,10 @@ impl Bgc {
                 self.ask_trans(turn, trans.into(), TransOperation::Tidy, Lpn(trans.into()), 0, Tag::Tidy);
                 return;
             }
-            if let Some(group) = self.at_rest[usize::from(trans)].pick(&self.tables.groups, &self.settings.reclaim) {
-                turn.spend(Work::PickVictim);
-                self.reclaim(turn, trans, group, false);
-                return;
+            let (groups, spares) = (&self.tables.groups, &self.spares[usize::from(trans)]);
+            let at_rest = &mut self.at_rest[usize::from(trans)];
+            if let Some(pick) = at_rest.pick(groups, &self.settings.reclaim, || spares.can_level(groups)) {
+                return self.take(turn, trans, pick);
             }
         }
     }

@@ -7,7 +7,7 @@
 use super::owners::Owners;
 use super::poll::Poll;
 use crate::message::*;
-use crate::policies::{AtRest, pick_victim};
+use crate::policies::{AtRest, Pick, pick_victim};
 use crate::stages::rest::look_after;
 use crate::stages::trans::{self, Places};
 use crate::tables::Pipeline;
@@ -30,6 +30,8 @@ struct Victim {
     next: u32,
     moved: u32,
     on_demand: bool,
+    /// Whether it is moved because it wore little.
+    levels: bool,
     since: Time,
 }
 
@@ -185,14 +187,17 @@ impl Ftl {
 
     fn choose(&mut self, turn: &mut Turn<'_>, on_demand: bool) -> bool {
         let (groups, settings) = (&self.tables.groups, &self.settings.reclaim);
-        let victim =
-            if on_demand { pick_victim(groups, 0, settings.victim) } else { self.at_rest.pick(groups, settings) };
+        let victim = if on_demand {
+            pick_victim(groups, 0, settings.victim).map(|group| Pick { group, levels: false })
+        } else {
+            self.at_rest.pick(groups, settings, || self.places.can_level())
+        };
         if on_demand || victim.is_some() {
             turn.spend(Work::PickVictim);
         }
-        let Some(group) = victim else { return false };
+        let Some(Pick { group, levels }) = victim else { return false };
         groups.set_state(group, GroupState::Victim);
-        self.victims.push_back(Victim { group, next: 0, moved: 0, on_demand, since: turn.now() });
+        self.victims.push_back(Victim { group, next: 0, moved: 0, on_demand, levels, since: turn.now() });
         true
     }
 
@@ -211,13 +216,13 @@ impl Ftl {
             }
             let from = groups.page(victim.group, victim.next);
             victim.next += 1;
-            let is_valid = groups.is_valid(from);
+            let (is_valid, levels) = (groups.is_valid(from), victim.levels);
             victim.moved += u32::from(is_valid);
             if victim.next.is_multiple_of(groups.planes()) {
                 self.victims.rotate_left(1);
             }
             if is_valid {
-                self.order_move(turn, from);
+                self.order_move(turn, from, levels);
             }
         }
         false
@@ -225,7 +230,7 @@ impl Ftl {
 
     /// Orders the erase of the first victim, which is empty.
     fn order_erase(&mut self, turn: &mut Turn<'_>) {
-        let Some(Victim { group, moved, on_demand, since, .. }) = self.victims.pop_front() else { return };
+        let Some(Victim { group, moved, on_demand, levels, since, .. }) = self.victims.pop_front() else { return };
         let groups = &self.tables.groups;
         assert_eq!(groups.valid_count(group), 0, "FTL would erase valid pages of group {group}");
         turn.send(self.ways.orders, ReclaimOrder::Erase(groups.page(group, 0)));
@@ -233,15 +238,16 @@ impl Ftl {
         self.ordered += 1;
         // What is programmed there from now on comes to FIL after the erase.
         self.places.reclaimed(turn, Some(group));
-        turn.note(Note::GroupReclaimed { moved, on_demand, since });
+        turn.note(Note::GroupReclaimed { moved, on_demand, levels, since });
     }
 
-    fn order_move(&mut self, turn: &mut Turn<'_>, from: Ppn) {
+    fn order_move(&mut self, turn: &mut Turn<'_>, from: Ppn, levels: bool) {
         turn.spend(Work::MovePage);
         self.poll.found();
         let pages = self.owners.pages(from);
         let lpn = Lpn(pages.start);
-        let to = self.places.place_moved(turn, lpn).expect("a page map moves every page");
+        let apart = if levels { self.places.place_cold(turn) } else { None };
+        let to = apart.or_else(|| self.places.place_moved(turn, lpn)).expect("a page map moves every page");
         let count = pages.len() as u32;
         for lpn in pages.map(Lpn) {
             if count == 1 || self.places.locate(turn, lpn) == Some(from) {

@@ -88,6 +88,8 @@ pub(crate) struct Reclaim {
     since: Time,
     /// The group that was chosen while the drive was idle, if nobody waits for room.
     in_background: Option<u32>,
+    /// Whether that was because it wore little.
+    levels: bool,
     /// Whether it was tried for the page that waits: that goes on if it has room at all.
     tried: bool,
     /// Whether nothing can be reclaimed any more.
@@ -112,6 +114,7 @@ impl Reclaim {
             sound: true,
             since: Time::ZERO,
             in_background: None,
+            levels: false,
             tried: false,
             is_at_end: false,
             rest: Rest::default(),
@@ -456,7 +459,7 @@ impl Worker {
                 self.shared.spares.look(&self.shared.tables.groups);
             }
         }
-        turn.note(Note::GroupReclaimed { moved, on_demand, since });
+        turn.note(Note::GroupReclaimed { moved, on_demand, levels: !on_demand && self.reclaim.levels, since });
         if self.shared.pool.is_short() {
             // Nobody else may begin to reclaim meanwhile: what room was gained is this worker's.
             self.reclaim.phase = Phase::Starting;
@@ -483,7 +486,9 @@ impl Worker {
         if self.step != Step::Idle || rest.is_none_or(|since| now.since(since) < settings.idle) {
             return;
         }
-        self.reclaim.in_background = self.reclaim.at_rest.pick(&self.shared.tables.groups, &settings);
+        let pick = self.reclaim.at_rest.pick(&self.shared.tables.groups, &settings, || true);
+        self.reclaim.in_background = pick.map(|pick| pick.group);
+        self.reclaim.levels = pick.is_some_and(|pick| pick.levels);
         if self.reclaim.in_background.is_some() {
             self.points.pick_up(&self.shared.pool);
             self.ask_to_reclaim(turn);

@@ -43,6 +43,15 @@ pub(crate) trait Places: Send {
     fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Placed>;
     /// A place for a page that is moved; it is mapped there later. None if it is not to be moved any more.
     fn place_moved(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn>;
+    /// The same for a page of a group that wore little, on one that wore much and holds nothing but such pages; none where there is no room
+    /// for such a group.
+    fn place_cold(&mut self, _turn: &mut Turn<'_>) -> Option<Ppn> {
+        None
+    }
+    /// Whether there are groups to spare for that.
+    fn can_level(&self) -> bool {
+        false
+    }
     /// Whether a place is known to hold a tombstone.
     fn is_tombstone(&self, at: Ppn) -> bool;
     /// Gives the tombstone of these pages a place, and maps them all there; none if something must be reclaimed first. Where each was
@@ -158,7 +167,8 @@ impl Trans {
             return self.on_last_request(turn, request);
         }
         match request.operation {
-            TransOperation::Relocate(from) => self.relocate(turn, request, from),
+            TransOperation::Relocate(from) => self.relocate(turn, request, from, false),
+            TransOperation::Level(from) => self.relocate(turn, request, from, true),
             TransOperation::Replace(bad) => self.replace(turn, request, bad),
             TransOperation::Close(page) => {
                 self.places.abandon(turn, self.tables.groups.of(page));

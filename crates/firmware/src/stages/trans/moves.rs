@@ -19,13 +19,18 @@ impl Trans {
     /// Gives a page that BGC read a new place, if it is still there. Readers find the old place until the new one is programmed.
     ///
     /// A tombstone keeps its number: some of its pages may have been written since, and are not to be deallocated again.
-    pub(super) fn relocate(&mut self, turn: &mut Turn<'_>, request: TransRequest, from: Ppn) {
+    ///
+    /// What is moved for static wear levelling goes to a group of its own, as long as there is room for one; then it takes none of what
+    /// other pages go to.
+    pub(super) fn relocate(&mut self, turn: &mut Turn<'_>, request: TransRequest, from: Ppn, levels: bool) {
         turn.spend(Work::LookUpMap);
-        self.places.leaves(from);
+        let is_there = self.is_any_at(turn, self.pages_of(&request), from);
+        let apart = if levels && is_there { self.places.place_cold(turn) } else { None };
+        if !levels || is_there && apart.is_none() {
+            self.places.leaves(from);
+        }
         let is_tombstone = self.tables.frames.tombstone(request.frame).is_some();
-        if self.is_any_at(turn, self.pages_of(&request), from)
-            && let Some(to) = self.places.place_moved(turn, request.lpn)
-        {
+        if is_there && let Some(to) = apart.or_else(|| self.places.place_moved(turn, request.lpn)) {
             self.moving.push(Moving { lpn: request.lpn, from, to, number: self.sequence });
             self.tables.groups.expect(to);
             match self.tables.mapping {

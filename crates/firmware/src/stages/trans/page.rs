@@ -3,6 +3,10 @@
 //!
 //! No die is to be waited for while others have nothing to do. So a group is opened where no other is being filled, whoever's,
 //! as far as there is such a die; and a die whose line is longer than usual sits out.
+//!
+//! Pages that are moved for static wear levelling go to a group apart, the most worn of the free ones. They are hardly ever written, so it
+//! rests; among the host's pages they would be moved on and on, with whatever group they share with these. It is only opened when it is
+//! needed, and where there are groups to spare. After a power cut nothing tells it from others: what is left of it is filled as they are.
 
 use super::room::{Begin, Room};
 use super::{Placed, Places};
@@ -89,6 +93,8 @@ pub(super) struct PagePlaces {
     open: Vec<WritePoint>,
     /// Whose turn it is among them.
     cursor: usize,
+    /// The group that pages of little worn groups go to, if it is open.
+    cold: Option<WritePoint>,
     /// The die on which a group was closed last.
     left: u32,
     /// Mean of the lines that were met in the last round over all of them, rounded up; above it a line is long.
@@ -97,8 +103,9 @@ pub(super) struct PagePlaces {
     met: u64,
     room: Room,
     closings: u32,
-    /// The group whose last page was given out, until that page is counted: BGC may take it from then on.
-    filled: Option<u32>,
+    /// The group whose last page was given out, until that page is counted: BGC may take it from then on. And whether it was for cold
+    /// pages.
+    filled: Option<(u32, bool)>,
     /// Tombstones, and how many logical pages point to each. After a power cut not those that one page alone points to, which are read
     /// as others are.
     tombstones: BTreeMap<Ppn, u32>,
@@ -126,6 +133,7 @@ impl PagePlaces {
             points: points as usize,
             open,
             cursor: 0,
+            cold: None,
             left: u32::from(index) * groups.dies() / u32::from(settings.parts.trans),
             usual: 0,
             met: 0,
@@ -135,6 +143,14 @@ impl PagePlaces {
             filled: None,
             tombstones: tables.tombstones_of(index.into()),
             mutation: settings.mutation,
+        }
+    }
+
+    /// A group was lost. Where few are left what the one for cold pages holds is to be reclaimed as others are.
+    fn count_spares(&mut self) {
+        self.room.count_spares();
+        if !self.room.can_level() {
+            self.close_cold();
         }
     }
 
@@ -162,7 +178,7 @@ impl PagePlaces {
         let WritePoint { group, next } = *point;
         if next == self.tables.groups.pages() {
             self.open.remove(self.cursor);
-            self.filled = Some(group);
+            self.filled = Some((group, false));
         } else if next.is_multiple_of(self.planes) {
             self.cursor += 1;
         }
@@ -234,11 +250,23 @@ impl PagePlaces {
 
     /// A group is filled no further, with so many pages that were not given out.
     fn close(&mut self, turn: &mut Turn<'_>, group: u32, unfilled: u32) {
+        self.count_closing(group, unfilled);
+        self.left = self.tables.groups.die(group);
+        turn.fetch_add(&self.tables.die_points, self.left as usize, u64::MAX);
+    }
+
+    /// The same of one that need not be on a die of its own.
+    fn count_closing(&mut self, group: u32, unfilled: u32) {
         self.tables.groups.close(group, self.closings);
         self.closings += 1;
         self.room.close(unfilled);
-        self.left = self.tables.groups.die(group);
-        turn.fetch_add(&self.tables.die_points, self.left as usize, u64::MAX);
+    }
+
+    /// The group for cold pages is filled no further. What was not given out of it was not room for other pages.
+    fn close_cold(&mut self) {
+        if let Some(point) = self.cold.take() {
+            self.count_closing(point.group, 0);
+        }
     }
 
     /// Opens the least worn free group of a die, at the place in the turn where the cursor is.
@@ -331,6 +359,27 @@ impl Places for PagePlaces {
         Some(self.allocate(turn, closed))
     }
 
+    fn can_level(&self) -> bool {
+        self.room.can_level()
+    }
+
+    fn place_cold(&mut self, turn: &mut Turn<'_>) -> Option<Ppn> {
+        self.close_filled(turn);
+        if self.cold.is_none() && self.room.has_place_for_cold() {
+            turn.spend(Work::OpenGroup);
+            self.cold = Some(WritePoint { group: self.room.open_most_worn(), next: 0 });
+        }
+        let point = self.cold.as_mut()?;
+        turn.spend(Work::AllocatePage);
+        let to = self.tables.groups.page(point.group, point.next);
+        point.next += 1;
+        if point.next == self.tables.groups.pages() {
+            self.filled = Some((point.group, true));
+            self.cold = None;
+        }
+        Some(to)
+    }
+
     fn is_tombstone(&self, at: Ppn) -> bool {
         !self.tombstones.is_empty() && self.tombstones.contains_key(&at)
     }
@@ -371,23 +420,27 @@ impl Places for PagePlaces {
     }
 
     fn close_filled(&mut self, turn: &mut Turn<'_>) {
-        if let Some(group) = self.filled.take() {
-            self.close(turn, group, 0);
+        match self.filled.take() {
+            Some((group, false)) => self.close(turn, group, 0),
+            Some((group, true)) => self.count_closing(group, 0),
+            None => {}
         }
     }
 
     fn abandon(&mut self, turn: &mut Turn<'_>, group: u32) {
-        if let Some(at) = self.open.iter().position(|point| point.group == group) {
+        if self.cold.is_some_and(|point| point.group == group) {
+            self.close_cold();
+        } else if let Some(at) = self.open.iter().position(|point| point.group == group) {
             let point = self.open.remove(at);
             self.cursor -= usize::from(at < self.cursor);
             self.close(turn, group, self.tables.groups.pages() - point.next);
         }
-        self.room.count_spares();
+        self.count_spares();
     }
 
     fn retire(&mut self, _turn: &mut Turn<'_>, group: u32) {
         self.tables.groups.retire(group);
-        self.room.count_spares();
+        self.count_spares();
     }
 
     fn tidy(&mut self, _turn: &mut Turn<'_>) -> Option<MergeStep> {

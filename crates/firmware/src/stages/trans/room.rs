@@ -96,6 +96,27 @@ impl Room {
         group
     }
 
+    /// Whether there are groups to spare for one that cold pages go to, which has room for no others: it takes as much from what garbage
+    /// there is to reclaim.
+    pub(super) fn can_level(&self) -> bool {
+        self.spares > 2 * RESERVED_GROUPS
+    }
+
+    /// Whether such a group can be opened now: one is left for the victim that the host waits for, beside those for the buffer.
+    pub(super) fn has_place_for_cold(&self) -> bool {
+        self.can_level() && !self.is_short && self.free.len() > self.tables.backup.room() as usize + 1
+    }
+
+    /// The most worn free group is filled from now on, with cold pages alone.
+    pub(super) fn open_most_worn(&mut self) -> u32 {
+        let group = self.free.take_most_worn();
+        self.tell_buffer();
+        if let Some(pace) = &mut self.pace {
+            pace.lose(self.tables.groups.pages());
+        }
+        group
+    }
+
     /// A page of an open group was given out.
     pub(super) fn take(&mut self) {
         if let Some(pace) = &mut self.pace {
