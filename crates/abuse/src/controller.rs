@@ -8,6 +8,7 @@ use nvme::{
     AdminReply, Admission, AsynchronousEvent, Controller, ControllerSettings, DeviceEvent, Movement, NamespaceSettings,
     Namespaces, Piece, Role, Transport,
 };
+use std::sync::Arc;
 use units::{Bytes, Span};
 
 /// Blocks of each of the drive's own namespaces.
@@ -166,7 +167,7 @@ fn obey(controller: &mut Controller) {
             DeviceEvent::Erase { namespace, piece, .. } => {
                 assert!((1..=2).contains(&piece.home) && piece.first + piece.blocks <= BLOCKS);
                 let mut namespaces = controller.namespaces().clone();
-                namespaces.on_erased(namespace, true);
+                Arc::make_mut(&mut namespaces).on_erased(namespace, true);
                 controller.set_namespaces(&namespaces);
                 controller.on_erased(namespace, true);
             }
@@ -216,7 +217,7 @@ pub(crate) fn namespaces(bytes: &[u8]) {
     let mut controller = Controller::new(settings);
     let mut entered = all.clone();
     entered.enter(1);
-    controller.set_namespaces(&entered);
+    controller.set_namespaces(&Arc::new(entered));
     controller.write_property_pair(registers::ASQ, 0x1000);
     controller.write_property_pair(registers::ACQ, 0x2000);
     controller.write_property(registers::AQA, 0x1f_001f);

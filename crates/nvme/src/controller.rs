@@ -17,6 +17,7 @@ use crate::spec::{COMPLETION_BYTES, FeatureId, PAGE_BYTES, QueuePriority, SUBMIS
 use crate::{Arbitration, AsynchronousEvent, CoalescingSettings};
 use crate::{ControllerSettings, Transport};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use units::{HostAddress, QueueId, Span};
 
 /// What the device end has to do, in the order of [`Controller::next_event`].
@@ -155,7 +156,7 @@ pub struct Controller {
     pub(crate) events: VecDeque<DeviceEvent>,
     pub(crate) configuration: Configuration,
     pub(crate) host_id: [u8; 16],
-    pub(crate) namespaces: Namespaces,
+    pub(crate) namespaces: Arc<Namespaces>,
     /// Namespaces that changed since the host read of it.
     pub(crate) changed: BTreeSet<u32>,
     /// The command that waits for namespaces to be erased, and for which.
@@ -190,7 +191,7 @@ impl Controller {
         let mut namespaces = Namespaces::new(&settings);
         namespaces.enter(settings.controller_id);
         Controller {
-            namespaces,
+            namespaces: Arc::new(namespaces),
             changed: BTreeSet::new(),
             erasing: None,
             needed: None,
@@ -468,12 +469,12 @@ impl Controller {
     }
 
     /// The namespaces as this controller knows them.
-    pub fn namespaces(&self) -> &Namespaces {
+    pub fn namespaces(&self) -> &Arc<Namespaces> {
         &self.namespaces
     }
 
     /// The namespaces are these now; the host is told what changed for it, where it wants to know.
-    pub fn set_namespaces(&mut self, namespaces: &Namespaces) {
+    pub fn set_namespaces(&mut self, namespaces: &Arc<Namespaces>) {
         let id = self.settings.controller_id;
         let differing = self.namespaces.differing(namespaces, id);
         // A host that deletes one is not told of it (Base 2.1, figure 151).
@@ -507,8 +508,8 @@ impl Controller {
         self.was_reset = true;
     }
 
-    /// Takes the namespaces before a host has seen any.
-    pub fn with_namespaces(&mut self, namespaces: Namespaces) {
+    /// Takes namespaces in which nothing is new for its host: before that has seen any, or where another controller comes or goes.
+    pub fn with_namespaces(&mut self, namespaces: Arc<Namespaces>) {
         self.namespaces = namespaces;
     }
 

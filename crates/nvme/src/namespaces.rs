@@ -84,7 +84,8 @@ pub struct Piece {
     pub blocks: u64,
 }
 
-/// All namespaces. Each controller has a copy of what the subsystem has; [`crate::Controller::set_namespaces`] renews it.
+/// All namespaces. Controllers share what the subsystem has, and one that changes it has a copy until the others have that too;
+/// [`crate::Controller::set_namespaces`] renews it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Namespaces {
     /// By identifier, from 1.

@@ -2,7 +2,8 @@
 
 use crate::subsystem::Subsystem;
 use nvme::spec::{AdminOpcode, Status, Submission};
-use nvme::{AdminReply, CommandError};
+use nvme::{AdminReply, CommandError, Namespaces};
+use std::sync::Arc;
 use units::QueueId;
 
 /// Keeps the table of the namespaces ([`nvme::Namespaces::table`]) in place of the last one, and says whether it could. What it has
@@ -41,10 +42,10 @@ impl Subsystem {
 
     /// The contents of a namespace are gone, or could not be erased. It is what it is to be once that is kept; whether it is.
     pub(crate) fn on_erased(&mut self, namespace: u32, erased: bool) -> bool {
-        let mut changed = self.namespaces.clone();
+        let mut changed = Namespaces::clone(&self.namespaces);
         changed.on_erased(namespace, erased);
         let is_good = erased && self.keep(changed.table());
-        self.namespaces.on_erased(namespace, is_good);
+        Arc::make_mut(&mut self.namespaces).on_erased(namespace, is_good);
         self.spread();
         is_good
     }

@@ -21,6 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use units::{Bytes, Span, Time};
 
+mod entrance;
 mod flushes;
 #[cfg(test)]
 mod tests;
@@ -163,7 +164,7 @@ pub(crate) struct Subsystem {
     next_controller: u16,
     pub(crate) own: QueuePair,
     /// The namespaces of all controllers.
-    pub(crate) namespaces: Namespaces,
+    pub(crate) namespaces: Arc<Namespaces>,
     /// Their table as it was kept last.
     pub(crate) kept: Vec<u8>,
     pub(crate) chores: Chores,
@@ -194,7 +195,7 @@ impl Subsystem {
     /// A subsystem that takes a queue pair of the port for its own flushes.
     pub(crate) fn new(settings: SubsystemSettings, port: &mut Port) -> Self {
         let own = port.take_pair().expect("the port has a pair for the subsystem itself");
-        let namespaces = settings.namespaces.clone();
+        let namespaces = Arc::new(settings.namespaces.clone());
         let shape = port.shape();
         let namespaces_max = settings.controller.managed_namespaces.max(1);
         let lifetime = settings.lifetime;
@@ -250,17 +251,6 @@ impl Subsystem {
         self.settings.keys.as_ref().filter(|_| is_storage)?.secrets(&host.name)
     }
 
-    /// The host of a controller has proved who it is: it keeps that if it leaves others as many places as it takes.
-    pub(crate) fn vouch_for(&mut self, controller: u16) {
-        let unproved = self.controllers.get(&controller).filter(|live| !live.is_proved);
-        let Some(host) = unproved.map(|live| live.host.clone()) else { return };
-        if self.leaves_places(&host) {
-            self.controllers.get_mut(&controller).expect("it was found").is_proved = true;
-        } else {
-            self.end(controller);
-        }
-    }
-
     /// Whether the host of a controller has begun to prove who it is.
     pub(crate) fn note_begun(&mut self, controller: u16, has_begun: bool) {
         if let Some(live) = self.controllers.get_mut(&controller) {
@@ -303,12 +293,8 @@ impl Subsystem {
             patience = Some(DISCOVERY_PATIENCE);
         }
         let mut controller = Controller::new(settings);
-        if controller.settings().role == Role::Storage {
-            if self.was_reset {
-                controller.note_reset();
-            }
-            self.namespaces.enter(id);
-            self.introduce(&mut controller);
+        if controller.settings().role == Role::Storage && self.was_reset {
+            controller.note_reset();
         }
         controller.on_connected(live.host.id, live.keep_alive_ms);
         let NewController { host, admin, origin, .. } = live;
@@ -328,6 +314,7 @@ impl Subsystem {
             origin,
         };
         self.controllers.insert(id, live);
+        self.enter(id);
         Some(id)
     }
 
@@ -342,12 +329,11 @@ impl Subsystem {
     /// Puts a controller whose queues are in host memory into its place `id`, new as after power-on. What it was before, and
     /// what it waited for, is forgotten; it keeps its namespaces, and its errors count on.
     pub(crate) fn plug(&mut self, id: u16) {
-        let mut controller = Controller::new(self.settings.controller.clone());
+        let controller = Controller::new(self.settings.controller.clone());
         match self.controllers.remove(&id) {
             Some(live) => self.errors += live.controller.errors(),
-            None => self.namespaces.enter(id),
+            None => Arc::make_mut(&mut self.namespaces).enter(id),
         }
-        self.introduce(&mut controller);
         self.forget_waiting(id);
         let live = Live {
             controller,
@@ -364,6 +350,7 @@ impl Subsystem {
             origin: Origin::default(),
         };
         self.controllers.insert(id, live);
+        self.introduce(id);
     }
 
     /// Answers an admin command, with figures that are true now.
@@ -382,24 +369,6 @@ impl Subsystem {
         self.keep_changes(id, submission, reply)
     }
 
-    /// A new controller: it has the namespaces of the subsystem, and pages that the subsystem writes. Its errors are counted on from those
-    /// of all controllers so far, so that no host sees the count go back (Base §5.16.1.2).
-    fn introduce(&mut self, controller: &mut Controller) {
-        let errors = self.controllers.values().filter(|live| live.is_storage()).map(|live| live.controller.errors());
-        controller.count_errors_from(self.errors + errors.sum::<u64>());
-        controller.with_namespaces(self.namespaces.clone());
-        controller.set_write_protected(self.drive.read_only);
-        PAGES.iter().for_each(|page| controller.set_page(*page, self.page(*page)));
-        self.spread();
-    }
-
-    /// Every controller knows the namespaces as they are now.
-    pub(crate) fn spread(&mut self) {
-        for live in self.controllers.values_mut().filter(|live| live.is_storage()) {
-            live.controller.set_namespaces(&self.namespaces);
-        }
-    }
-
     /// Identifiers are not used again soon, so that a host that lost its controller does not find another's.
     fn free_identifier(&mut self) -> u16 {
         loop {
@@ -408,20 +377,6 @@ impl Subsystem {
             if !self.controllers.contains_key(&id) {
                 return id;
             }
-        }
-    }
-
-    /// Ends a controller; its connections are doomed.
-    pub(crate) fn end(&mut self, id: u16) {
-        if let Some(mut live) = self.controllers.remove(&id) {
-            if live.is_storage() {
-                self.errors += live.controller.errors();
-            }
-            self.forget_waiting(id);
-            self.doomed.push(live.admin);
-            self.doomed.extend(live.take_queues());
-            self.namespaces.leave(id);
-            self.spread();
         }
     }
 
@@ -461,7 +416,7 @@ impl Subsystem {
                 // What is written after a flush has begun is not covered by it.
                 DeviceEvent::ShutDown { .. } => self.flush_after_all(port, Flush::ShutDown(id), now),
                 DeviceEvent::NamespacesChanged => {
-                    self.namespaces.clone_from(live.controller.namespaces());
+                    self.namespaces = live.controller.namespaces().clone();
                     self.spread();
                 }
                 DeviceEvent::Settle { command_id } => {

@@ -8,6 +8,7 @@ use crate::spec::{ALL_NAMESPACES, Status, Submission, log_page};
 use crate::{CommandError, Controller, DeviceEvent, Protection};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use units::QueueId;
 
 /// Most controllers of a list (Base §4.5.1).
@@ -69,7 +70,7 @@ impl Controller {
         let format = self.format_asked(format, is_extended, asked.protection().into())?;
         // What a host is told that there was not enough of (Base §5.23).
         self.needed = asked.size().checked_mul(u64::from(format.block_bytes));
-        let id = self.namespaces.create(asked.size(), format)?;
+        let id = Arc::make_mut(&mut self.namespaces).create(asked.size(), format)?;
         self.needed = None;
         self.events.push_back(DeviceEvent::NamespacesChanged);
         Ok(AdminReply::success(id.into()))
@@ -87,7 +88,7 @@ impl Controller {
             return Err(Status::CONTROLLER_LIST_INVALID);
         }
         let controllers: Vec<u16> = words.take(count).collect();
-        self.namespaces.attach(submission.namespace(), &controllers, attaches)?;
+        Arc::make_mut(&mut self.namespaces).attach(submission.namespace(), &controllers, attaches)?;
         self.events.push_back(DeviceEvent::NamespacesChanged);
         if controllers.contains(&self.settings.controller_id) {
             self.notice([submission.namespace()]);
@@ -130,7 +131,7 @@ impl Controller {
             }
         }
         for &namespace in &ids {
-            let piece = self.namespaces.begin_change(namespace, change).expect("it was looked at");
+            let piece = Arc::make_mut(&mut self.namespaces).begin_change(namespace, change).expect("it was looked at");
             let deletes = change == Change::Deleted;
             self.events.push_back(DeviceEvent::Erase { namespace, piece, deletes });
         }
