@@ -7,6 +7,8 @@ use std::io;
 #[derive(Debug, Default)]
 pub(crate) struct Knock {
     heard: bool,
+    /// Whoever let in the last had no time for more.
+    is_left: bool,
 }
 
 impl Knock {
@@ -20,8 +22,19 @@ impl Knock {
         self.heard
     }
 
+    /// There is no time for more of them now.
+    pub(crate) fn leave(&mut self) {
+        self.is_left = true;
+    }
+
+    /// Whether there may be more, and nothing but time was wanting.
+    pub(crate) fn has_more(&self) -> bool {
+        self.is_left
+    }
+
     /// Lets in the next who waits, if anybody does and the system allows it.
     pub(crate) fn admit<S>(&mut self, mut accept: impl FnMut() -> io::Result<S>) -> Option<S> {
+        self.is_left = false;
         loop {
             match accept() {
                 Ok(stream) => return Some(stream),

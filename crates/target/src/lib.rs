@@ -7,6 +7,7 @@
 //! # Invariants
 //! - Nothing a host sends panics, hangs or starves another: units have a longest length, answers that are not taken stop
 //!   the reading of more, silence has an end, and there are limits to connections and controllers.
+//! - Who has proved nothing and who only discovers has a fifth of the thread at most while hosts use the drive, all together.
 //! - A violation of the protocol is answered by a termination request that says what and where, and ends that connection
 //!   alone.
 //! - A queue pair goes to another host only when the drive has answered everything of the last one.
@@ -19,6 +20,7 @@
 //! - Migration of a virtual machine, several machines at one socket.
 
 mod admin;
+mod allowance;
 mod auth;
 mod chores;
 mod connect;

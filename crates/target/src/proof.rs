@@ -23,6 +23,8 @@ pub(crate) struct Pace {
     last: Option<(Time, ConnectionId)>,
     /// When the first of those that wait may be.
     pub(crate) due: Option<Time>,
+    /// What those cost that were worked on since somebody asked.
+    worked: Span,
 }
 
 impl Pace {
@@ -36,8 +38,21 @@ impl Pace {
         }
         if cost > Span::ZERO {
             self.last = Some((now, connection));
+            self.worked += cost;
         }
         true
+    }
+
+    /// So much else was done for those who have proved nothing, at the cost of I/O: it comes out of what messages may take.
+    pub(crate) fn charge(&mut self, spent: Span) {
+        if let Some((last, _)) = &mut self.last {
+            *last += spent * PARTS;
+        }
+    }
+
+    /// What those cost that were worked on since this was last asked.
+    pub(crate) fn take_worked(&mut self) -> Span {
+        std::mem::take(&mut self.worked)
     }
 
     /// The connection that has its turn first: however many wait, and however often one comes, each is the first some time.
@@ -116,6 +131,7 @@ pub(crate) mod tests {
     use crate::rehearsal::hosts::{self, KNOWN, capsule, keys, saying};
     use crate::rehearsal::tests::settings;
     use crate::rehearsal::{Plain, SHAPE, open_to_all};
+    use crate::session::UNITS_A_TURN;
     use crate::subsystem::Subsystem;
     use nvme::spec::Sgl;
     use nvme::spec::fabrics::{ANY_CONTROLLER, Connect, ConnectRecord};
@@ -150,7 +166,7 @@ pub(crate) mod tests {
     fn feed(session: &mut Session, world: &mut World<'_>, bytes: &[u8]) {
         session.room()[..bytes.len()].copy_from_slice(bytes);
         session.filled(bytes.len());
-        session.work(world);
+        session.work(world, UNITS_A_TURN);
     }
 
     #[test]
@@ -184,6 +200,17 @@ pub(crate) mod tests {
         assert_eq!(turn(third, now, &negotiation(1)), 0, "1.25 ms are to be spent");
         now += Span::from_millis(1);
         assert_eq!(turn(third, now, &[]), 24, "and not as much as before");
+    }
+
+    /// What is done for those who have proved nothing otherwise comes out of the same fifth of the time.
+    #[test]
+    fn powers_wait_for_what_else_is_done_for_strangers() {
+        let cost = Span::from_millis(1);
+        let mut pace = Pace::default();
+        assert!(pace.admits(0, cost, Time::ZERO) && pace.take_worked() == cost);
+        pace.charge(Span::from_millis(1));
+        let admitted = [5, 9, 10].map(|millis| pace.admits(1, cost, Time::ZERO + Span::from_millis(millis)));
+        assert_eq!((admitted, pace.take_worked()), ([false, false, true], cost));
     }
 
     #[test]

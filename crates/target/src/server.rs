@@ -1,12 +1,12 @@
 //! The loop: sockets, the drive's completions and time, on one thread.
 
-use crate::crowd::{Origin, Unproved, gives_way};
+use crate::allowance::{Allowance, UNITS_A_VISIT};
 use crate::files;
 use crate::front::{Attend, Ended, Patience, Progress, ServeError, Ties, poll_within};
 use crate::knock::Knock;
 use crate::metrics::Figures;
 use crate::port::{Port, PortShape};
-use crate::session::{Session, World};
+use crate::session::{Session, UNITS_A_TURN, World};
 use crate::subsystem::{CONTROLLERS_MAX, Subsystem, SubsystemSettings};
 use crate::tls::{Stream, Tls};
 use mio::net::{TcpListener, TcpStream};
@@ -21,6 +21,8 @@ use units::{Span, Time};
 
 #[cfg(test)]
 mod tests;
+
+mod outsiders;
 
 /// Connections at once that are no queues yet: one more takes the place of the oldest of them.
 const NEWCOMERS_MAX: usize = 64;
@@ -114,6 +116,7 @@ struct Loop {
     connections: Vec<Option<Connection>>,
     events: Events,
     knock: Knock,
+    allowance: Allowance,
     began: Instant,
     /// When connections, hosts and figures were last looked after.
     tended: Time,
@@ -155,6 +158,7 @@ impl Loop {
             connections: Vec::new(),
             events: Events::with_capacity(256),
             knock: Knock::default(),
+            allowance: Allowance::default(),
             began: Instant::now(),
             tended: Time::ZERO,
             ending: None,
@@ -169,6 +173,7 @@ impl Loop {
     /// Closes everything.
     fn begin_to_end(&mut self) {
         self.server.listener = None;
+        self.knock = Knock::default();
         for at in 0..self.connections.len() {
             self.close(at);
         }
@@ -198,16 +203,15 @@ impl Loop {
 
     /// Waits until something happens, or until a host's time is over, but not longer than `at_most`.
     fn wait(&mut self, at_most: Duration) -> Result<(), ServeError> {
-        let has_work = |connection: &Connection| {
-            let session = &connection.session;
-            let can_send = connection.writable && !session.output().is_empty();
-            (connection.readable && !session.is_backed_up()) || can_send || session.is_eased()
-        };
+        let has_work = |connection: &Connection| connection.has_work() && !connection.session.is_outsider();
         let timeout = if at_most.is_zero() || self.connections.iter().flatten().any(has_work) {
             Duration::ZERO
         } else {
-            let left = self.next_deadline().map_or(Span::from_secs(1), |at| at.since(self.now()));
-            at_most.min(Duration::from_nanos(left.min(Span::from_secs(1)).nanos() + 1_000_000))
+            let now = self.now();
+            let left = self.next_deadline().map_or(Span::from_secs(1), |at| at.since(now));
+            let left = Duration::from_nanos(left.min(Span::from_secs(1)).nanos() + 1_000_000);
+            let outsiders = self.do_outsiders_wait().then(|| self.allowance.due().since(now));
+            at_most.min(outsiders.map_or(left, |due| left.min(Duration::from_nanos(due.nanos()))))
         };
         poll_within(&mut self.server.poll, &mut self.events, timeout)
     }
@@ -247,23 +251,14 @@ impl Loop {
         }
         let tends = is_quiet || now.since(self.tended) >= TEND_EVERY;
         did |= self.close_doomed();
-        if self.knock.is_heard() && tends {
-            let accepted = self.ended.connections;
-            self.accept(now);
-            did |= self.ended.connections > accepted;
-        }
         if tends {
             self.tended = now;
             self.subsystem.watch(now);
         }
         did |= self.reap(now);
         self.subsystem.proofs.due = None;
-        let (first, count) = (self.subsystem.proofs.first(), self.connections.len());
-        for turn in 0..count {
-            // What is gone is gone before another is served: its host waits for what it has left under way, and nobody else does.
-            did |= self.close_doomed();
-            did |= self.serve((first + turn) % count, now);
-        }
+        did |= self.serve_hosts(now);
+        did |= self.serve_outsiders(now, tends);
         self.port.ring();
         if tends {
             self.ended.expired += self.subsystem.expire(now) as u64;
@@ -297,56 +292,31 @@ impl Loop {
         world.port.has_rung()
     }
 
-    fn accept(&mut self, now: Time) {
-        while let Some(listener) = &self.server.listener
-            && let Some((mut stream, peer)) = self.knock.admit(|| listener.accept())
-        {
-            self.ended.connections += 1;
-            let (Ok(dialled), Some(at)) = (stream.local_addr(), self.place()) else { continue };
-            let token = Token(at + FIRST_CONNECTION);
-            let interest = Interest::READABLE | Interest::WRITABLE;
-            if self.server.poll.registry().register(&mut stream, token, interest).is_err() {
+    /// Serves all but those outsiders that have anything; whether there was anything.
+    fn serve_hosts(&mut self, now: Time) -> bool {
+        let mut did = false;
+        let mut is_busy = self.port.has_rung() || self.subsystem.served.outstanding > 0;
+        let (first, count) = (self.subsystem.proofs.first(), self.connections.len());
+        for turn in 0..count {
+            // What is gone is gone before another is served: its host waits for what it has left under way, and nobody else does.
+            did |= self.close_doomed();
+            let at = (first + turn) % count;
+            let Some(connection) = &mut self.connections[at] else { continue };
+            let is_outsider = connection.session.is_outsider();
+            if is_outsider && connection.has_work() {
+                // What waits to be worked on has a pace of its own, and this is the order of it.
+                let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now };
+                connection.note_beginning(now, |session| session.announce(&mut world));
                 continue;
             }
-            // Without these answers would wait for the host's acknowledgements, and a host that vanished would stay: a socket that
-            // refuses serves all the same.
-            let _ = stream.set_nodelay(true);
-            let _ = notice_silence(&stream);
-            let session = Session::new(at, self.server.advertised.unwrap_or(dialled)).from(Origin::of(peer.ip()));
-            self.connections[at] = Some(Connection {
-                stream: Stream::new(stream, self.tls.as_ref()),
-                session,
-                serial: self.ended.connections,
-                accepted: now,
-                took: now,
-                readable: true,
-                read_closed: false,
-                writable: true,
-                gone: false,
-            });
+            let had = self.serve(at, now);
+            is_busy |= had && !is_outsider;
+            did |= had;
         }
-    }
-
-    /// Where a new connection goes. Where there are too many, one that is no queue yet makes room: who connects and says nothing keeps out
-    /// nobody who goes on.
-    fn place(&mut self) -> Option<usize> {
-        if let Some(free) = self.connections.iter().position(Option::is_none) {
-            return Some(free);
+        if is_busy {
+            self.allowance.note_busy(now);
         }
-        // Who is a queue has one of the drive's pairs, or one of the places for controllers: there is always a newcomer, or room for one.
-        if self.connections.len() < connections_max(self.port.shape().pairs - 1) {
-            self.connections.push(None);
-            return Some(self.connections.len() - 1);
-        }
-        let strangers = self.connections.iter().enumerate().filter_map(|(id, connection)| {
-            let Connection { session, serial, .. } = connection.as_ref().filter(|it| !it.session.is_joined())?;
-            Some(Unproved { id, origin: session.origin, has_begun: session.has_begun(), age: *serial })
-        });
-        let gone = gives_way(strangers)?;
-        self.close(gone);
-        // What went with it, before its place is another's.
-        self.close_doomed();
-        Some(gone)
+        did
     }
 
     /// Reads, works and writes for one connection, as far as its share of a turn goes; whether there was anything.
@@ -355,18 +325,20 @@ impl Loop {
         let Some(connection) = &mut connections[at] else { return false };
         let mut world = World { subsystem, port, now };
         let was_good = !connection.session.has_violated();
+        // Of outsiders one read and little of it: there may be as many as there are places.
+        let is_outsider = connection.session.is_outsider();
+        let (mut left, units) = if is_outsider { (1, UNITS_A_VISIT) } else { (TURN_BYTES, UNITS_A_TURN) };
         let mut did = connection.send(now);
         connection.note_beginning(now, |session| {
             session.reap(&mut world);
-            session.work(&mut world);
+            session.work(&mut world, units);
             session.announce(&mut world);
         });
-        let mut left = TURN_BYTES;
         while connection.readable && left > 0 && !connection.session.is_stalled() {
             let bytes = connection.receive();
             did |= bytes > 0;
             left = left.saturating_sub(bytes);
-            connection.note_beginning(now, |session| session.work(&mut world));
+            connection.note_beginning(now, |session| session.work(&mut world, units));
         }
         did |= connection.send(now);
         ended.violations += u64::from(was_good && connection.session.has_violated());
@@ -434,6 +406,12 @@ fn notice_silence(stream: &TcpStream) -> io::Result<()> {
 }
 
 impl Connection {
+    /// Whether there is anything to do for it now.
+    fn has_work(&self) -> bool {
+        let can_send = self.writable && !self.session.output().is_empty();
+        self.readable && !self.session.is_backed_up() || can_send || self.session.is_eased()
+    }
+
     /// Lets the session work; the host's time to take its answers begins with the first of them.
     fn note_beginning(&mut self, now: Time, work: impl FnOnce(&mut Session)) {
         let was_empty = self.session.output().is_empty();

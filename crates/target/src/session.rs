@@ -34,8 +34,8 @@ use units::{QueueId, Time};
 /// Above this much output that the host has not taken, nothing more is read for it or told to it.
 const BACKLOG_MAX: usize = 128 << 10;
 
-/// Units worked through before the drive has its turn again: their data are still near then.
-const UNITS_A_TURN: u32 = 32;
+/// Units of a host worked through before the drive has its turn again: their data are still near then.
+pub(crate) const UNITS_A_TURN: u32 = 32;
 
 /// Where everything is that connections share.
 pub(crate) struct World<'a> {
@@ -102,6 +102,8 @@ pub(crate) struct Session {
     sent: usize,
     pub(crate) attached: Attached,
     pub(crate) joined: Joined,
+    /// It is the queue of a discovery controller.
+    discovers: bool,
     /// What the host has to prove, where hosts have to.
     pub(crate) dialogue: Option<Dialogue>,
     /// Commands that are here whole and are tried again later.
@@ -135,6 +137,7 @@ impl Session {
             sent: 0,
             attached: Attached::Nothing,
             joined: Joined { host: Arc::default(), controller: 0, queue: 0, entries: 1 },
+            discovers: false,
             dialogue: None,
             postponed: Vec::new(),
             head: 0,
@@ -215,6 +218,12 @@ impl Session {
             && self.dialogue.as_ref().is_none_or(Dialogue::is_proved)
     }
 
+    /// Whether its host has proved nothing, neither to have the key of the connection nor to be whom it says where it has to, or it only
+    /// discovers: it takes the thread from nobody.
+    pub(crate) fn is_outsider(&self) -> bool {
+        self.discovers || self.parties.is_none() && !self.is_joined()
+    }
+
     /// Whether it is an I/O queue.
     pub(crate) fn is_io(&self) -> bool {
         matches!(self.attached, Attached::Io(_))
@@ -234,9 +243,9 @@ impl Session {
         Encoder { to: &mut self.output, agreed: self.agreed.unwrap_or_default() }
     }
 
-    /// Works through units that are there whole: so many, and until the host has to take answers first.
-    pub(crate) fn work(&mut self, world: &mut World<'_>) {
-        let mut left = UNITS_A_TURN;
+    /// Works through units that are there whole: so many at most, and until the host has to take answers first.
+    pub(crate) fn work(&mut self, world: &mut World<'_>, most: u32) {
+        let mut left = most;
         while !self.is_ending {
             if self.is_backed_up() || left == 0 || self.is_to_wait(world.subsystem) {
                 self.is_stalled = true;

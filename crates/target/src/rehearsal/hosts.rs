@@ -4,7 +4,7 @@ use super::{Rehearsal, SHAPE};
 use crate::auth::{Hash, Keys, KnownHost, Pair, Secret};
 use crate::metrics::Figures;
 use crate::pdu::kind;
-use crate::session::{Session, World};
+use crate::session::{Session, UNITS_A_TURN, World};
 use crate::subsystem::{ConnectionId, SubsystemSettings};
 use nvme::Transport;
 use nvme::spec::dhchap::{self, COMMON, Challenge, DHCHAP, Negotiate, Offer, Outcome, Reply, Success1, message};
@@ -121,7 +121,7 @@ impl Rehearsal {
         for connection in connections.iter_mut() {
             let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now: self.now };
             connection.session.reap(&mut world);
-            connection.session.work(&mut world);
+            connection.session.work(&mut world, UNITS_A_TURN);
             connection.session.announce(&mut world);
             connection.listen();
         }

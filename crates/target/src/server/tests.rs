@@ -1,11 +1,14 @@
 //! The loop in turns that a test gives it.
 
 use super::*;
+use crate::allowance::ACCEPTED_MAX;
+use crate::crowd::Origin;
 use crate::orphan::{Host, LeftBehind, Orphan};
 use crate::proof::tests::{greeting, negotiation};
 use crate::rehearsal::hosts::{hearing, keys};
 use crate::rehearsal::tests::settings;
 use crate::rehearsal::{Plain, SHAPE, open_to_all};
+use nvme::spec::fabrics::DISCOVERY_SUBSYSTEM;
 use rustix::process::{Resource, getrlimit};
 
 /// A loop that listens, before a drive that never answers.
@@ -198,4 +201,83 @@ fn there_is_a_place_for_every_queue_and_for_newcomers() {
     let refused = ask_for_files(u16::MAX - 1);
     let most = getrlimit(Resource::Nofile).maximum;
     assert_eq!(refused.is_err(), most.is_some_and(|most| most < 65_534), "{refused:?}");
+}
+
+/// Turns at these seconds, in which nothing passes between hosts and the drive.
+fn turn_at(attended: &mut Loop, seconds: u64) {
+    pass(attended, seconds);
+    attended.turn(Duration::ZERO).expect("the system lets it poll");
+}
+
+/// Bytes that have come for a host.
+fn heard(host: &mut std::net::TcpStream) -> usize {
+    let mut answers = [0; 4096];
+    host.set_nonblocking(true).expect("a socket");
+    match host.read(&mut answers) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Hosts are busy until long from now, and outsiders have had so much of the thread that their next slice is at 100 s.
+fn keep_busy(attended: &mut Loop) {
+    let at = |seconds| Time::ZERO + Span::from_secs(seconds);
+    let mut slice = attended.allowance.begin(at(0));
+    slice.pass(at(10), Span::ZERO);
+    attended.allowance.note_busy(at(100_000));
+    attended.allowance.end(&slice);
+    assert_eq!(attended.allowance.due(), at(100), "a tenth of the time is theirs");
+}
+
+/// Who has proved nothing, who only discovers and who comes wait while hosts are served; then each has its turn, a few at a time.
+#[test]
+fn strangers_have_little_of_the_thread_while_hosts_want_it() {
+    let mut attended = attended();
+    let connect = |attended: &Loop, subsystem: &str| {
+        let mut stream = std::net::TcpStream::connect(attended.server.address()).expect("it listens");
+        stream.write_all(&greeting(subsystem)).expect("it fits");
+        stream
+    };
+    let mut host = connect(&attended, &attended.subsystem.settings.controller.subsystem);
+    let mut discoverer = connect(&attended, DISCOVERY_SUBSYSTEM);
+    let mut answers = [0; 2];
+    while answers != [128 + 24; 2] {
+        attended.turn(Duration::from_millis(1)).expect("the system lets it poll");
+        answers[0] += heard(&mut host);
+        answers[1] += heard(&mut discoverer);
+    }
+    keep_busy(&mut attended);
+    let mut crowd: Vec<_> = (0..20).map(|_| connect(&attended, DISCOVERY_SUBSYSTEM)).collect();
+    discoverer.write_all(&hearing()).expect("it is connected");
+    for seconds in [50, 60, 99] {
+        host.write_all(&hearing()).expect("it is connected");
+        turn_at(&mut attended, seconds);
+        assert_eq!(heard(&mut host), 24, "after {seconds} s");
+    }
+    assert_eq!((attended.ended.connections, heard(&mut discoverer)), (2, 0), "who comes is not let in yet");
+    let mut turns = 0;
+    let mut answers = [0; 21];
+    while answers != std::array::from_fn(|at| if at == 20 { 24 } else { 128 + 24 }) {
+        let before = attended.ended.connections;
+        turn_at(&mut attended, 1_000 + 10 * turns);
+        assert!(attended.ended.connections - before <= ACCEPTED_MAX as u64);
+        for (answer, stranger) in answers.iter_mut().zip(crowd.iter_mut().chain([&mut discoverer])) {
+            *answer += heard(stranger);
+        }
+        turns += 1;
+        assert!(turns < 200, "each has its turn: {answers:?}");
+    }
+}
+
+/// More than are let in in one turn have come, and nobody comes after them: the others are let in all the same.
+#[test]
+fn who_waits_behind_many_is_let_in() {
+    let mut attended = attended();
+    let _crowd: Vec<_> =
+        (0..60).map(|_| std::net::TcpStream::connect(attended.server.address()).expect("it listens")).collect();
+    turn_at(&mut attended, 1);
+    assert!((1..=ACCEPTED_MAX as u64).contains(&attended.ended.connections));
+    assert!(attended.do_outsiders_wait(), "it looks again without being told");
+    assert!(comes_to(&mut attended, 60));
 }

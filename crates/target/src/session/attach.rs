@@ -52,6 +52,8 @@ impl Session {
                 };
                 let first = if self.dialogue.is_some() { fabrics::AUTHENTICATE_FIRST } else { 0 };
                 let result = first | u64::from(joined.controller);
+                let live = world.subsystem.controllers.get(&joined.controller);
+                self.discovers = live.is_some_and(|live| !live.is_storage());
                 self.joined = joined;
                 self.respond(submission.command_id(), result, Status::SUCCESS);
             }
