@@ -30,7 +30,7 @@ pub(crate) struct Pace {
 impl Pace {
     /// Whether a message that costs so much may be worked on: as late as is fair to I/O after the last. So one of a small group, as real
     /// hosts have, does not wait for what others do in large ones.
-    fn admits(&mut self, connection: ConnectionId, cost: Span, now: Time) -> bool {
+    pub(crate) fn admits(&mut self, connection: ConnectionId, cost: Span, now: Time) -> bool {
         let due = self.last.map_or(now, |(last, _)| last + cost * PARTS);
         if now < due {
             self.due = Some(self.due.map_or(due, |first| first.min(due)));

@@ -51,7 +51,8 @@ struct Connection {
     session: Session,
     /// Connections accepted before it.
     serial: u64,
-    accepted: Time,
+    /// Since when it is a stranger, where it is one: who has to prove anew who it is has as long for it as who comes.
+    strange_since: Time,
     /// When the host last took anything, while there is output.
     took: Time,
     readable: bool,
@@ -220,7 +221,7 @@ impl Loop {
         let Patience { to_connect, to_take, .. } = self.server.ties.patience;
         let waits = self.connections.iter().flatten().filter_map(|connection| {
             if connection.session.is_stranger() {
-                Some(connection.accepted + to_connect)
+                Some(connection.strange_since + to_connect)
             } else {
                 (!connection.session.output().is_empty()).then(|| connection.took + to_take)
             }
@@ -358,7 +359,7 @@ impl Loop {
                 // What is unread would otherwise reset the connection, and the host would not see why.
                 connection.stream.end();
             }
-            let silent = session.is_stranger() && now.since(connection.accepted) >= to_connect;
+            let silent = session.is_stranger() && now.since(connection.strange_since) >= to_connect;
             let slow = !session.output().is_empty() && now.since(connection.took) >= to_take;
             if connection.gone || silent || slow || (told && now.since(connection.took) >= Span::from_secs(1)) {
                 self.close(at);
@@ -412,10 +413,14 @@ impl Connection {
         self.readable && !self.session.is_backed_up() || can_send || self.session.is_eased()
     }
 
-    /// Lets the session work; the host's time to take its answers begins with the first of them.
+    /// Lets the session work. The host's time to take its answers begins with the first of them, and that to prove who it is where it
+    /// failed to once it had.
     fn note_beginning(&mut self, now: Time, work: impl FnOnce(&mut Session)) {
-        let was_empty = self.session.output().is_empty();
+        let (was_empty, was_stranger) = (self.session.output().is_empty(), self.session.is_stranger());
         work(&mut self.session);
+        if !was_stranger && self.session.is_stranger() {
+            self.strange_since = now;
+        }
         if was_empty && !self.session.output().is_empty() {
             self.took = now;
         }

@@ -107,7 +107,7 @@ pub(crate) struct Session {
     /// What the host has to prove, where hosts have to.
     pub(crate) dialogue: Option<Dialogue>,
     /// Commands that are here whole and are tried again later.
-    postponed: Vec<u16>,
+    pub(crate) postponed: Vec<u16>,
     head: u16,
     without_flow_control: bool,
     pub(crate) pending: Vec<Option<Pending>>,

@@ -163,7 +163,7 @@ impl Connection {
     fn next_message(&mut self, settings: &SubsystemSettings, hash: u8, is_mutual: bool) -> Vec<u8> {
         let heard = std::mem::take(&mut self.heard);
         match heard[..] {
-            [DHCHAP, message::CHALLENGE, ..] => self.reply(settings, &heard, is_mutual),
+            [DHCHAP, message::CHALLENGE, ..] => reply(&self.session.joined.host.name, settings, &heard, is_mutual),
             [_, message::SUCCESS1, ..] if Success1::from_bytes(&heard).responds() != 0 => {
                 let mut outcome = Outcome::default();
                 outcome.set_kind(DHCHAP).set_id(message::SUCCESS2);
@@ -174,30 +174,30 @@ impl Connection {
         }
         .unwrap_or_else(|| negotiation(hash, 0))
     }
+}
 
-    /// The right answer to a challenge, if the host has one and it is whole.
-    fn reply(&self, settings: &SubsystemSettings, heard: &[u8], is_mutual: bool) -> Option<Vec<u8>> {
-        let asked = Challenge::from_bytes(heard);
-        let hash = Hash::of(asked.hash())?;
-        let (challenge, rest) = heard.get(Challenge::BYTES..)?.split_at_checked(hash.bytes())?;
-        let value = rest.get(..usize::from(asked.value_bytes()))?;
-        // The host's exponent is 1: its value is the generator, and what both ends know is the drive's.
-        let mut own = vec![0; value.len()];
-        own.last_mut().into_iter().for_each(|last| *last = 2);
-        let augmented = match value {
-            [] => challenge.to_vec(),
-            _ => hash.keyed(&hash.digest(value), &[challenge]),
-        };
-        let (host, subsystem) = (&self.session.joined.host.name, &settings.controller.subsystem);
-        let key = settings.keys.as_ref()?.secrets(host)?.host.of(host);
-        let (sequence, transaction) = (asked.sequence().to_le_bytes(), asked.transaction().to_le_bytes());
-        let names: [&[u8]; 3] = [host.as_bytes(), &[0], subsystem.as_bytes()];
-        let response = hash.keyed(&key, &[&augmented, &sequence, &transaction, &[0], b"HostHost", &names.concat()]);
-        let mut reply = Reply::default();
-        reply.set_kind(DHCHAP).set_id(message::REPLY).set_transaction(asked.transaction());
-        reply.set_length(asked.length()).set_challenges(is_mutual.into()).set_value_bytes(asked.value_bytes());
-        Some([reply.as_bytes(), &response, &vec![7; hash.bytes()], &own].concat())
-    }
+/// The right answer to a challenge, if the host has one and it is whole.
+pub(crate) fn reply(host: &str, settings: &SubsystemSettings, heard: &[u8], is_mutual: bool) -> Option<Vec<u8>> {
+    let asked = Challenge::from_bytes(heard);
+    let hash = Hash::of(asked.hash())?;
+    let (challenge, rest) = heard.get(Challenge::BYTES..)?.split_at_checked(hash.bytes())?;
+    let value = rest.get(..usize::from(asked.value_bytes()))?;
+    // The host's exponent is 1: its value is the generator, and what both ends know is the drive's.
+    let mut own = vec![0; value.len()];
+    own.last_mut().into_iter().for_each(|last| *last = 2);
+    let augmented = match value {
+        [] => challenge.to_vec(),
+        _ => hash.keyed(&hash.digest(value), &[challenge]),
+    };
+    let subsystem = &settings.controller.subsystem;
+    let key = settings.keys.as_ref()?.secrets(host)?.host.of(host);
+    let (sequence, transaction) = (asked.sequence().to_le_bytes(), asked.transaction().to_le_bytes());
+    let names: [&[u8]; 3] = [host.as_bytes(), &[0], subsystem.as_bytes()];
+    let response = hash.keyed(&key, &[&augmented, &sequence, &transaction, &[0], b"HostHost", &names.concat()]);
+    let mut reply = Reply::default();
+    reply.set_kind(DHCHAP).set_id(message::REPLY).set_transaction(asked.transaction());
+    reply.set_length(asked.length()).set_challenges(is_mutual.into()).set_value_bytes(asked.value_bytes());
+    Some([reply.as_bytes(), &response, &vec![7; hash.bytes()], &own].concat())
 }
 
 /// What the drive knows of them.

@@ -73,7 +73,7 @@ impl Loop {
                 stream: Stream::new(stream, self.tls.as_ref()),
                 session,
                 serial: self.ended.connections,
-                accepted: now,
+                strange_since: now,
                 took: now,
                 readable: true,
                 read_closed: false,

@@ -5,9 +5,10 @@ use crate::allowance::ACCEPTED_MAX;
 use crate::crowd::Origin;
 use crate::orphan::{Host, LeftBehind, Orphan};
 use crate::proof::tests::{greeting, negotiation};
-use crate::rehearsal::hosts::{hearing, keys};
+use crate::rehearsal::hosts::{KNOWN, hearing, keys, reply, saying};
 use crate::rehearsal::tests::settings;
 use crate::rehearsal::{Plain, SHAPE, open_to_all};
+use nvme::spec::dhchap::message;
 use nvme::spec::fabrics::DISCOVERY_SUBSYSTEM;
 use rustix::process::{Resource, getrlimit};
 
@@ -71,22 +72,26 @@ fn hosts_that_prove_who_they_are_take_turns() {
     let mut attended = attended();
     attended.subsystem.settings.keys = Some(keys());
     let greeting = greeting(&attended.subsystem.settings.controller.subsystem);
+    let address = attended.server.address();
     let connect = |conversations: usize| {
-        let mut stream = std::net::TcpStream::connect(attended.server.address()).expect("it listens");
+        let mut stream = std::net::TcpStream::connect(address).expect("it listens");
         stream.write_all(&[&greeting[..], &negotiation(5).repeat(conversations)].concat()).expect("it fits");
         stream
     };
-    let hosts = [3, 3, 1].map(connect);
-    for seconds in 1..=3 {
-        pass(&mut attended, seconds);
-        attended.turn(Duration::ZERO).expect("the system lets it poll");
+    let _hosts = [3, 3, 1].map(connect);
+    // Another has had its turn just after they have all come.
+    assert!(attended.subsystem.proofs.admits(2, Span::from_millis(20), Time::ZERO + Span::from_secs(5)));
+    let waits = |attended: &Loop| {
+        attended.connections.iter().flatten().filter(|connection| !connection.session.postponed.is_empty()).count()
+    };
+    while waits(&attended) < 3 {
+        attended.turn(Duration::from_millis(1)).expect("the system lets it poll");
     }
-    // Each is an ICResp and the responses to Connect and to one message.
-    for mut host in hosts {
-        host.set_nonblocking(true).expect("a socket");
-        let mut answers = [0; 1024];
-        assert_eq!(host.read(&mut answers).expect("answers"), 128 + 2 * 24);
-    }
+    let next = [6_000, 7_000, 8_000].map(|millis| {
+        turn_at(&mut attended, millis);
+        attended.subsystem.proofs.first()
+    });
+    assert_eq!(next, [1, 2, 3], "each was worked on once");
 }
 
 /// More than there are places for come and say nothing: whoever has begun to prove itself goes on as if they were not there.
@@ -203,9 +208,10 @@ fn there_is_a_place_for_every_queue_and_for_newcomers() {
     assert_eq!(refused.is_err(), most.is_some_and(|most| most < 65_534), "{refused:?}");
 }
 
-/// Turns at these seconds, in which nothing passes between hosts and the drive.
-fn turn_at(attended: &mut Loop, seconds: u64) {
-    pass(attended, seconds);
+/// A turn so many milliseconds after it began, which is not waited in.
+fn turn_at(attended: &mut Loop, millis: u64) {
+    let past = Duration::from_millis(millis);
+    attended.began = Instant::now().checked_sub(past).expect("the system counts from long before");
     attended.turn(Duration::ZERO).expect("the system lets it poll");
 }
 
@@ -220,14 +226,14 @@ fn heard(host: &mut std::net::TcpStream) -> usize {
     }
 }
 
-/// Hosts are busy until long from now, and outsiders have had so much of the thread that their next slice is at 100 s.
+/// Hosts are busy until long from now, and outsiders have had so much of the thread that their next slice is 4 s from the beginning.
 fn keep_busy(attended: &mut Loop) {
-    let at = |seconds| Time::ZERO + Span::from_secs(seconds);
-    let mut slice = attended.allowance.begin(at(0));
-    slice.pass(at(10), Span::ZERO);
+    let at = |millis| Time::ZERO + Span::from_millis(millis);
+    let mut slice = attended.allowance.begin(at(3_000));
+    slice.pass(at(3_100), Span::ZERO);
     attended.allowance.note_busy(at(100_000));
     attended.allowance.end(&slice);
-    assert_eq!(attended.allowance.due(), at(100), "a tenth of the time is theirs");
+    assert_eq!(attended.allowance.due(), at(4_000), "a tenth of the time is theirs");
 }
 
 /// Who has proved nothing, who only discovers and who comes wait while hosts are served; then each has its turn, a few at a time.
@@ -250,23 +256,23 @@ fn strangers_have_little_of_the_thread_while_hosts_want_it() {
     keep_busy(&mut attended);
     let mut crowd: Vec<_> = (0..20).map(|_| connect(&attended, DISCOVERY_SUBSYSTEM)).collect();
     discoverer.write_all(&hearing()).expect("it is connected");
-    for seconds in [50, 60, 99] {
+    for millis in [3_500, 3_600, 3_900] {
         host.write_all(&hearing()).expect("it is connected");
-        turn_at(&mut attended, seconds);
-        assert_eq!(heard(&mut host), 24, "after {seconds} s");
+        turn_at(&mut attended, millis);
+        assert_eq!(heard(&mut host), 24, "after {millis} ms");
     }
     assert_eq!((attended.ended.connections, heard(&mut discoverer)), (2, 0), "who comes is not let in yet");
     let mut turns = 0;
     let mut answers = [0; 21];
     while answers != std::array::from_fn(|at| if at == 20 { 24 } else { 128 + 24 }) {
         let before = attended.ended.connections;
-        turn_at(&mut attended, 1_000 + 10 * turns);
+        turn_at(&mut attended, 4_100 + 100 * turns);
         assert!(attended.ended.connections - before <= ACCEPTED_MAX as u64);
         for (answer, stranger) in answers.iter_mut().zip(crowd.iter_mut().chain([&mut discoverer])) {
             *answer += heard(stranger);
         }
         turns += 1;
-        assert!(turns < 200, "each has its turn: {answers:?}");
+        assert!(turns < 90, "each has its turn: {answers:?}");
     }
 }
 
@@ -276,8 +282,57 @@ fn who_waits_behind_many_is_let_in() {
     let mut attended = attended();
     let _crowd: Vec<_> =
         (0..60).map(|_| std::net::TcpStream::connect(attended.server.address()).expect("it listens")).collect();
-    turn_at(&mut attended, 1);
+    turn_at(&mut attended, 1_000);
     assert!((1..=ACCEPTED_MAX as u64).contains(&attended.ended.connections));
     assert!(attended.do_outsiders_wait(), "it looks again without being told");
     assert!(comes_to(&mut attended, 60));
+}
+
+/// A host sends this and hears so many bytes.
+fn exchange(attended: &mut Loop, host: &mut std::net::TcpStream, bytes: &[u8], answer: usize) -> Vec<u8> {
+    host.write_all(bytes).expect("it is connected");
+    host.set_nonblocking(true).expect("a socket");
+    let mut heard = Vec::new();
+    while heard.len() < answer {
+        attended.turn(Duration::from_millis(1)).expect("the system lets it poll");
+        let mut room = [0; 4096];
+        match host.read(&mut room) {
+            Ok(0) => break,
+            Ok(bytes) => heard.extend_from_slice(&room[..bytes]),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+        }
+    }
+    heard
+}
+
+/// What a host hears of who it is, after its last message.
+fn hear(attended: &mut Loop, host: &mut std::net::TcpStream) -> Vec<u8> {
+    let unit = exchange(attended, host, &hearing(), 24 + 2048 + 24);
+    assert_eq!(unit.len(), 24 + 2048 + 24, "it is let go unheard");
+    unit[24..24 + 2048].to_vec()
+}
+
+/// Long after it came, a host proves anew who it is and fails: it hears why, as one that has just come does.
+#[test]
+fn who_fails_to_prove_itself_anew_hears_so() {
+    let mut attended = attended();
+    attended.subsystem.settings.keys = Some(keys());
+    let subsystem = attended.subsystem.settings.controller.subsystem.clone();
+    let mut host = std::net::TcpStream::connect(attended.server.address()).expect("it listens");
+    exchange(&mut attended, &mut host, &greeting(&subsystem), 128 + 24);
+    let mut ids = Vec::new();
+    for (seconds, spoils) in [(0, false), (20, true)] {
+        pass(&mut attended, seconds);
+        exchange(&mut attended, &mut host, &negotiation(0), 24);
+        let challenge = hear(&mut attended, &mut host);
+        let mut reply = reply(KNOWN, &attended.subsystem.settings, &challenge, false).expect("it knows");
+        reply[20] ^= u8::from(spoils);
+        exchange(&mut attended, &mut host, &saying(&reply), 24);
+        if spoils {
+            // Hosts that are silent and connections that are over are looked after meanwhile.
+            (0..10).for_each(|_| drop(attended.turn(Duration::from_millis(1))));
+        }
+        ids.push(hear(&mut attended, &mut host)[1]);
+    }
+    assert_eq!(ids, [message::SUCCESS1, message::FAILURE1]);
 }
