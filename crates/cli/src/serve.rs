@@ -3,7 +3,7 @@
 use crate::Shell;
 use crate::arguments::{ASKING_KEYS, Shared, note_idle_keys};
 use crate::failure::unusable;
-use crate::keys::read_keys;
+use crate::keys::{note_openness, read_keys};
 use crate::progress::Progress;
 use crate::run::check_supported;
 use crate::shell::Json;
@@ -128,6 +128,7 @@ impl ServeArguments {
         let resolved = self.resolve(layers)?;
         self.shared.note_idle(shell, IDLE, HOSTS_SAY)?;
         idle.iter().try_for_each(|(said, why)| note_idle_keys(shell, said, why))?;
+        self.keys.iter().try_for_each(|file| note_openness(shell, file))?;
         shell.follows(&resolved)?;
         shell.heed_signals();
         let json = shell.json(self.shared.json.as_deref())?;
@@ -391,14 +392,19 @@ fn resolve_address(flag: &str, text: &str) -> anyhow::Result<SocketAddr> {
 }
 
 /// Base §4.5: UTF-8 of at most 223 bytes that begins with `nqn.`.
-pub(crate) fn check_name(name: &str) -> anyhow::Result<()> {
-    if name.starts_with("nqn.") && name.len() <= 223 {
+fn check_name(name: &str) -> anyhow::Result<()> {
+    if is_name(name) {
         return Ok(());
     }
     Err(unusable(
         format!("{name:?} is no NVMe qualified name; expected nqn.YYYY-MM.DOMAIN:NAME, at most 223 bytes"),
         "",
     ))
+}
+
+/// Whether it is a name as hosts and subsystems have.
+pub(crate) fn is_name(name: &str) -> bool {
+    name.starts_with("nqn.") && name.len() <= 223
 }
 
 /// The exit code of a service follows from what ended it.

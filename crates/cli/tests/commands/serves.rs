@@ -227,3 +227,69 @@ fn what_is_wrong_with_a_file_of_keys_is_said_by_its_line() {
     }
     std::fs::remove_dir_all(folder).expect("it is there");
 }
+
+/// Whole files in which something secret stands where it should not, and what is said of them.
+const MISPLACED_SECRETS: &[(&str, &str)] = &[
+    (
+        "nqn = \"SECRET\"\nsecret = \"nqn.2026-11.org.a:a\"",
+        "keys.toml:2: nqn: it is no NVMe qualified name; expected nqn.",
+    ),
+    ("nqn = \"nqn.a\"\nsecret = [\"SECRET\"]", "keys.toml:3:10: secret: a value of the wrong type; expected a string"),
+    (
+        "nqn = \"nqn.a\"\nolder_libnvme = \"SECRET\"",
+        "keys.toml:3:17: older_libnvme: a value of the wrong type; expected a boolean",
+    ),
+    ("nqn = \"nqn.a\"\nolder_libnvme = \"\"\"\nSECRET, expected\nSECRET\"\"\"", "wrong type; expected a boolean"),
+    ("nqn = \"nqn.a\"\n\"SECRET\" = \"secret\"", "keys.toml:3:1: unknown field; expected one of `nqn`"),
+    ("nqn = \"nqn.a\"\nsecret = SECRET", "keys.toml:3:"),
+    ("nqn = \"nqn.a\"\nsecret = \"SECRET", "keys.toml:3:"),
+    ("nqn = \"nqn.a\"\nsecret = \"SECRET\"\nsecret = \"SECRET\"", "keys.toml:4:1: secret: duplicate key"),
+    (
+        "nqn = \"nqn.a\"\nsecret = \"SECRET\"\n[[host]]\nnqn = \"nqn.a\"\nsecret = \"SECRET\"",
+        "keys.toml:5: nqn: a table before has the same, on line 2; expected one table a host",
+    ),
+];
+
+/// What `serve` says of a file of keys that it refuses.
+fn refused_keys(file: &std::path::Path) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_flashloom"))
+        .args(["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--keys"])
+        .arg(file)
+        .output()
+        .expect("the program starts");
+    assert_eq!(output.status.code(), Some(2));
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn nothing_secret_of_a_file_of_keys_is_told_and_no_host_stands_twice() {
+    let folder = std::env::temp_dir().join(format!("flashloom-secrets-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("keys.toml");
+    let secret = "ia6zGodOr4SEG0Zzaw398rpY0wqipUWj4jWjUh4HWUz6aQ2n";
+    for (text, said) in MISPLACED_SECRETS {
+        let text = text.replace("SECRET", &format!("DHHC-1:00:{secret}:"));
+        std::fs::write(&file, format!("[[host]]\n{text}\n")).expect("a file");
+        let error = refused_keys(&file);
+        assert!(error.contains(said), "{text}: {error}");
+        assert!(!error.contains(&secret[..8]), "{text}: {error}");
+    }
+    std::fs::remove_dir_all(folder).expect("it is there");
+}
+
+#[test]
+fn a_file_of_keys_that_others_may_read_is_warned_of() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = std::env::temp_dir().join(format!("flashloom-open-keys-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("keys.toml");
+    std::fs::write(&file, "").expect("a file");
+    for (mode, warns) in [(0o600, false), (0o400, false), (0o700, false), (0o640, true), (0o604, true), (0o620, true)] {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).expect("it is its owner's");
+        let error = refused_keys(&file);
+        let warning = format!("keys.toml: others than its owner may read or write it (mode {mode:o})");
+        assert_eq!(error.contains(&warning), warns, "{error}");
+        assert!(error.contains("it names no host"), "it is read all the same: {error}");
+    }
+    std::fs::remove_dir_all(folder).expect("it is there");
+}
