@@ -4,7 +4,7 @@
 //! ```text
 //! host                                        target
 //!  │ ClientHello: identities, "NVMe0R01 HOST SUBSYSTEM" ──▶ │  looks for one it knows
-//!  │ ◀──────── ServerHello: that one, Finished ──────────── │  or an alert, and the connection ends
+//!  │ ◀──────── ServerHello: that one, Finished ──────────── │  or the end of the connection (close_notify): the library tells no more
 //!  │ Finished ────────────────────────────────────────────▶ │
 //!  │ ICReq, Connect of HOST to SUBSYSTEM ──────────────────▶ │  other names are refused
 //! ```
