@@ -14,6 +14,7 @@ mod shadow;
 mod tests;
 mod transfer;
 
+use crate::allowance::ACCEPTED_MAX;
 use crate::files;
 use crate::front::{Attend, Ended, Progress, ServeError, Ties, poll_within};
 use crate::guest::{GuestMemory, MAPS_MAX, Trust};
@@ -247,6 +248,7 @@ impl Loop {
         let idle = now.since(self.busy);
         let is_mapped = self.server.doorbells == DoorbellPath::Mapped;
         let most = match self.function.is_at_work() {
+            _ if self.knock.has_more() => Duration::ZERO,
             true if idle < LOOK_ALWAYS && (is_mapped || self.function.has_shadow()) => Duration::ZERO,
             true if is_mapped && idle < LOOK_OFTEN => BETWEEN_LOOKS,
             true if is_mapped => AT_LEAST_EVERY,
@@ -308,7 +310,8 @@ impl Loop {
     /// A function is in one machine: whoever comes second waits until it is known whether the first is still there, and is closed then if
     /// it is.
     fn accept(&mut self) {
-        while let Some((stream, _)) = self.knock.admit(|| self.server.listener.accept()) {
+        for _ in 0..ACCEPTED_MAX {
+            let Some((stream, _)) = self.knock.admit(|| self.server.listener.accept()) else { return };
             self.ended.connections += 1;
             match &mut self.client {
                 None => self.client = self.welcome(stream),
@@ -318,6 +321,7 @@ impl Loop {
                 }
             }
         }
+        self.knock.leave();
     }
 
     /// Lets in who came second, or closes the connection.

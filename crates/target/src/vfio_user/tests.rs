@@ -98,3 +98,18 @@ fn a_drive_that_does_not_answer_is_given_up_after_ten_minutes_and_not_before() {
     }
     assert!(matches!(waited(601), Err(ServeError::Stuck)));
 }
+
+/// A function is in one machine: all others are closed, a few in each turn, whether or not another comes after them.
+#[test]
+fn of_many_monitors_a_few_are_looked_at_in_a_turn() {
+    let (mut attended, _monitor) = attended("crowd");
+    let path = attended.server.path.clone();
+    let _crowd: Vec<_> = (0..40).map(|_| std::os::unix::net::UnixStream::connect(&path).expect("it listens")).collect();
+    attended.poll(Duration::ZERO).expect("the system lets it poll");
+    assert_eq!(attended.ended.connections, ACCEPTED_MAX as u64);
+    let began = Instant::now();
+    while attended.ended.connections < 41 {
+        assert!(began.elapsed() < Duration::from_secs(20), "those who wait are forgotten");
+        attended.turn(Duration::from_secs(30)).expect("the system lets it poll");
+    }
+}
