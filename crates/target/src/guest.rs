@@ -52,6 +52,11 @@ enum Way {
     Calls,
 }
 
+// How a file is mapped, as all of it that there is room for (PROT_READ, PROT_WRITE, MAP_SHARED | MAP_NORESERVE of linux/mman.h).
+const PROT_READ: i32 = 1;
+const PROT_WRITE: i32 = 2;
+const SHARED: i32 = 0x1 | 0x4000;
+
 /// What the kernel calls files of huge pages (HUGETLBFS_MAGIC of linux/magic.h).
 const HUGE_PAGES: u64 = 0x9584_58f6;
 
@@ -199,7 +204,7 @@ impl GuestMemory {
             return Err(Errno::NOSPC);
         }
         let backing = match file {
-            Some((way, file, offset)) => Backing::of(way, file, offset, bytes)?,
+            Some((way, file, offset)) => Backing::of(way, file, offset, bytes, access)?,
             None => Backing::Nowhere,
         };
         let tenure = self.begin_tenure();
@@ -366,7 +371,7 @@ impl GuestMemory {
 }
 
 impl Backing {
-    fn of(way: Way, file: OwnedFd, offset: u64, bytes: u64) -> Result<Backing, Errno> {
+    fn of(way: Way, file: OwnedFd, offset: u64, bytes: u64, access: Access) -> Result<Backing, Errno> {
         let file = File::from(file);
         let about = file.metadata().map_err(|_| Errno::BADF)?;
         let end = offset.checked_add(bytes).filter(|end| *end <= about.len());
@@ -374,7 +379,10 @@ impl Backing {
             return Err(Errno::INVAL);
         }
         let length = usize::try_from(bytes).map_err(|_| Errno::NOMEM)?;
-        let region = MmapRegion::from_file(FileOffset::new(file, offset), length).map_err(|_| Errno::ACCESS)?;
+        // What the device may not write need not be open for writing, and cannot be written by a mistake of ours.
+        let protection = if access.write { PROT_READ | PROT_WRITE } else { PROT_READ };
+        let region = MmapRegion::build(Some(FileOffset::new(file, offset)), length, protection, SHARED);
+        let region = region.map_err(|_| Errno::ACCESS)?;
         if way == Way::Mapped {
             return Ok(Backing::Mapped(region));
         }
@@ -498,6 +506,33 @@ mod tests {
         assert_eq!(guest.load(HostAddress(4096), &mut words), Err(Unmapped));
         assert_eq!(guest.store(HostAddress(4096), &words), Ok(()));
         assert_eq!(guest.read(HostAddress(8192), &mut [0]), Err(Unmapped));
+    }
+
+    /// A monitor may give a file that it has open for reading alone, a guest's firmware for example. It is read, and a write to it is a fault
+    /// of the device and no end of this process.
+    #[test]
+    fn a_file_that_cannot_be_written_is_memory_to_read() {
+        use rustix::fs::{Mode, OFlags, open};
+        use std::os::fd::AsRawFd;
+        for way in [Way::Mapped, Way::Calls] {
+            let written = file(4096, true);
+            rustix::io::pwrite(&written, &[7; 8], 0).unwrap();
+            let name = format!("/proc/self/fd/{}", written.as_raw_fd());
+            let readable = || open(&name, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).unwrap();
+            let mut guest = GuestMemory::default();
+            assert_eq!(guest.map_by(0, 4096, ALL, Some((way, readable(), 0))), Err(Errno::ACCESS));
+            let read = Access { read: true, write: false };
+            assert_eq!(guest.map_by(0, 4096, read, Some((way, readable(), 0))), Ok(()));
+            let mut words = [0];
+            assert_eq!(guest.load(HostAddress(0), &mut words), Ok(()));
+            assert_eq!(words, [0x0707_0707_0707_0707]);
+            assert_eq!(guest.store(HostAddress(0), &[1]), Err(Unmapped));
+            assert_eq!(guest.write(HostAddress(0), &[1]), Err(Unmapped));
+            guest.write_sectors(HostAddress(0), &[1; 64]);
+            guest.write_words(HostAddress(0), &[1]);
+            assert_eq!(guest.holds(&[0], Access { read: false, write: true }), None);
+            assert_eq!((guest.load(HostAddress(0), &mut words), words), (Ok(()), [0x0707_0707_0707_0707]));
+        }
     }
 
     proptest! {
