@@ -508,8 +508,8 @@ mod tests {
         assert_eq!(guest.read(HostAddress(8192), &mut [0]), Err(Unmapped));
     }
 
-    /// A monitor may give a file that it has open for reading alone, a guest's firmware for example. It is read, and a write to it is a fault
-    /// of the device and no end of this process.
+    /// A monitor may give a file that it has open for reading alone, a guest's firmware for example. It is read, and a write to it is a
+    /// fault of the device and no end of this process.
     #[test]
     fn a_file_that_cannot_be_written_is_memory_to_read() {
         use rustix::fs::{Mode, OFlags, open};

@@ -3,7 +3,9 @@
 use super::config_space::{CONFIG_BYTES, ConfigSpace, Effect, MSIX_BAR, MSIX_BAR_BYTES, PENDING_AT};
 use super::function::Function;
 use super::interrupts::{INDICES, Interrupts, MSIX_INDEX};
-use super::message::{Broken, DATA_MAX, FILES_MAX, HEADER_BYTES, Header, Request, body, version_body};
+use super::message::{
+    Broken, DATA_MAX, FILES_MAX, HEADER_BYTES, Header, MAP_READ, MAP_WRITE, Request, body, version_body,
+};
 use crate::guest::{Access, GuestMemory};
 use crate::session::World;
 use mio::net::UnixStream;
@@ -288,7 +290,7 @@ pub(crate) fn serve(
     let reply = match request {
         Request::Version { .. } => return Err(Errno::INVAL),
         Request::Map { access, offset, first, bytes } => {
-            let access = Access { read: access & 1 != 0, write: access & 2 != 0 };
+            let access = Access { read: access & MAP_READ != 0, write: access & MAP_WRITE != 0 };
             let file = files.pop().map(|file| (file, offset));
             if !files.is_empty() || !(access.read || access.write) {
                 return Err(Errno::INVAL);

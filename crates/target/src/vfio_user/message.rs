@@ -1,6 +1,7 @@
 //! vfio-user on the wire: what a client can ask, and how it is answered. Layouts and codes are those of version 0.1 of the
 //! protocol (libvfio-user, `docs/vfio-user.rst`) and of `linux/vfio.h`, which it takes its structures from.
 
+use crate::guest::MAPS_MAX;
 use rustix::io::Errno;
 
 /// Bytes of a header.
@@ -111,14 +112,19 @@ pub(crate) struct SetInterrupts<'a> {
     pub(crate) data: &'a [u8],
 }
 
-/// `VFIO_DMA_UNMAP_FLAG_ALL`.
+/// What a device may do with a piece of memory (`VFIO_USER_F_DMA_REGION_READ` and `_WRITE`).
+pub(crate) const MAP_READ: u32 = 1;
+pub(crate) const MAP_WRITE: u32 = 1 << 1;
+
+/// `VFIO_DMA_UNMAP_FLAG_ALL`. Bit 0 asks which pages are dirty, of which nobody here keeps count.
 const UNMAP_ALL: u32 = 1 << 1;
 
 impl<'a> Request<'a> {
     /// Reads what follows a header.
     ///
     /// # Errors
-    /// `ENOTSUP` for a command that there is none of here, `EINVAL` for a body of the wrong length.
+    /// `ENOTSUP` for a command that there is none of here, `EINVAL` for a body of the wrong length, and for flags that mean nothing here:
+    /// to overlook them would say that what they ask for was done.
     pub(crate) fn parse(header: &Header, body: &'a [u8]) -> Result<Request<'a>, Errno> {
         let fixed = match header.command {
             1 => 4,
@@ -140,8 +146,15 @@ impl<'a> Request<'a> {
                 let [major, minor] = [0, 2].map(|at| u16::from_le_bytes([body[at], body[at + 1]]));
                 Request::Version { major, minor }
             }
+            2 if flags & !(MAP_READ | MAP_WRITE) != 0 => return Err(Errno::INVAL),
             2 => Request::Map { access: flags, offset: qword(body, 8), first: qword(body, 16), bytes: qword(body, 24) },
-            3 => Request::Unmap { all: flags & UNMAP_ALL != 0, first: qword(body, 8), bytes: qword(body, 16) },
+            3 => {
+                let (all, first, bytes) = (flags & UNMAP_ALL != 0, qword(body, 8), qword(body, 16));
+                if flags & !UNMAP_ALL != 0 || all && (first, bytes) != (0, 0) {
+                    return Err(Errno::INVAL);
+                }
+                Request::Unmap { all, first, bytes }
+            }
             4 => Request::DeviceInfo,
             5 => Request::RegionInfo { room: dword(body, 0), region: third },
             7 => Request::InterruptInfo { index: third },
@@ -171,7 +184,8 @@ pub(crate) fn body(dwords: &[u32]) -> Vec<u8> {
 pub(crate) fn version_body(minor: u16) -> Vec<u8> {
     let mut body = vec![0, 0];
     body.extend(minor.min(MINOR).to_le_bytes());
-    let capabilities = format!("\"max_msg_fds\":{FILES_MAX},\"max_data_xfer_size\":{DATA_MAX}");
+    let capabilities =
+        format!("\"max_msg_fds\":{FILES_MAX},\"max_data_xfer_size\":{DATA_MAX},\"max_dma_maps\":{MAPS_MAX}");
     body.extend(format!("{{\"capabilities\":{{{capabilities}}}}}\0").as_bytes());
     body
 }
@@ -205,6 +219,39 @@ mod tests {
         assert_eq!(parsed, Ok(Request::Write { region: 0, offset: 0, data: &[0; 4] }));
         written[12] = 5;
         assert_eq!(Request::parse(&header(10, 36), &written), Err(Errno::INVAL));
+    }
+
+    #[test]
+    fn flags_that_mean_nothing_here_are_refused() {
+        let asked = |command, bytes: usize, flags: u32, first: u64, length: u64| {
+            let mut asked = vec![0; bytes];
+            asked[4..8].copy_from_slice(&flags.to_le_bytes());
+            asked[bytes - 16..bytes - 8].copy_from_slice(&first.to_le_bytes());
+            asked[bytes - 8..].copy_from_slice(&length.to_le_bytes());
+            Request::parse(&header(command, HEADER_BYTES + bytes), &asked).map(drop)
+        };
+        for (flags, is_good) in [(1, true), (2, true), (3, true), (4, false), (7, false), (1 << 31, false)] {
+            assert_eq!(asked(2, 32, flags, 0, 4096).is_ok(), is_good, "to map, {flags:#x}");
+        }
+        for (flags, first, length, is_good) in [
+            (0, 4096, 4096, true),
+            (1, 4096, 4096, false),
+            (2, 0, 0, true),
+            (2, 4096, 0, false),
+            (2, 0, 4096, false),
+            (3, 0, 0, false),
+            (4, 4096, 4096, false),
+        ] {
+            assert_eq!(asked(3, 24, flags, first, length).is_ok(), is_good, "to unmap, {flags:#x}, {first}, {length}");
+        }
+    }
+
+    #[test]
+    fn a_client_is_told_of_every_limit() {
+        let told = version_body(1);
+        let text = std::str::from_utf8(&told[4..told.len() - 1]).expect("a text");
+        let limits = "\"max_msg_fds\":16,\"max_data_xfer_size\":65536,\"max_dma_maps\":1024";
+        assert_eq!(text, format!("{{\"capabilities\":{{{limits}}}}}"));
     }
 
     proptest! {
