@@ -306,8 +306,10 @@ impl Loop {
             let is_outsider = connection.session.is_outsider();
             if is_outsider && connection.has_work() {
                 // What waits to be worked on has a pace of its own, and this is the order of it.
-                let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now };
-                connection.note_beginning(now, |session| session.announce(&mut world));
+                if !connection.session.postponed.is_empty() {
+                    let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now };
+                    connection.note_beginning(now, |session| session.retry(&mut world));
+                }
                 continue;
             }
             let had = self.serve(at, now);

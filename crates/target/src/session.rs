@@ -245,6 +245,7 @@ impl Session {
 
     /// Works through units that are there whole: so many at most, and until the host has to take answers first.
     pub(crate) fn work(&mut self, world: &mut World<'_>, most: u32) {
+        self.is_stalled = !self.untold.is_empty();
         let mut left = most;
         while !self.is_ending {
             if self.is_backed_up() || left == 0 || self.is_to_wait(world.subsystem) {

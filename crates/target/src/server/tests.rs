@@ -276,6 +276,29 @@ fn strangers_have_little_of_the_thread_while_hosts_want_it() {
     }
 }
 
+/// Units that have been read and not worked on are no less work than those that wait in the socket.
+#[test]
+fn what_a_stranger_has_left_over_waits_too() {
+    let mut attended = attended();
+    let mut discoverer = std::net::TcpStream::connect(attended.server.address()).expect("it listens");
+    exchange(&mut attended, &mut discoverer, &greeting(DISCOVERY_SUBSYSTEM), 128 + 24);
+    keep_busy(&mut attended);
+    let visit = 24 * UNITS_A_VISIT as usize;
+    discoverer.write_all(&hearing().repeat(2 * UNITS_A_VISIT as usize)).expect("it is connected");
+    turn_at(&mut attended, 4_100);
+    assert_eq!(heard(&mut discoverer), visit);
+    let at = |millis| Time::ZERO + Span::from_millis(millis);
+    let mut slice = attended.allowance.begin(at(4_200));
+    slice.pass(at(5_200), Span::ZERO);
+    attended.allowance.end(&slice);
+    for millis in [5_000, 6_000, 14_000] {
+        turn_at(&mut attended, millis);
+        assert_eq!(heard(&mut discoverer), 0, "after {millis} ms");
+    }
+    turn_at(&mut attended, 15_000);
+    assert_eq!(heard(&mut discoverer), visit);
+}
+
 /// More than are let in in one turn have come, and nobody comes after them: the others are let in all the same.
 #[test]
 fn who_waits_behind_many_is_let_in() {

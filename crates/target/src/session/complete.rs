@@ -19,7 +19,6 @@ impl Session {
     /// Takes what the drive has completed, and tells the host as far as it takes its answers. It comes before [`Session::work`]. Behind a
     /// termination nothing is answered: it is no queue then. What others wait for is over when the drive says so, however slow the host.
     pub(crate) fn reap(&mut self, world: &mut World<'_>) {
-        self.is_stalled = false;
         self.catch_up(world);
         while let Attached::Io(pair) = &mut self.attached {
             let Some(completion) = world.port.reap(pair) else { return };
