@@ -409,7 +409,7 @@ pub struct ReclaimRequest {
 /// A step of a merge: a logical block's pages are copied to its data group, in order, and a group is erased.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeStep {
-    /// The logical block.
+    /// The logical block; any of its set where none is copied.
     pub block: u32,
     /// The first offset to be copied; as many as a group has pages where nothing is.
     pub from: u32,
@@ -428,6 +428,8 @@ pub struct Reclaimed {
     pub asked: bool,
     /// Its first block; none if no group had garbage, or a step of a merge had none to erase.
     pub first: Option<BlockId>,
+    /// The logical block of the step of a merge that is over.
+    pub merged: Option<u32>,
     /// Whether it can be used again: none of its programs and erases failed.
     pub sound: bool,
 }

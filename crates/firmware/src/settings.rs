@@ -148,7 +148,8 @@ pub struct ReclaimSettings {
     pub window: u16,
     /// With page mapping, transactions of pages that leave the victims of one TRANS thread, for each group that it fills.
     pub window_per_group: u16,
-    /// Groups of one TRANS thread that are reclaimed at a time, or of all workers or PipeSSD's FTL, if there is room for what they hold.
+    /// With page mapping groups of one TRANS thread that are reclaimed at a time, or of all workers or PipeSSD's FTL, if there is room for
+    /// what they hold.
     pub victims: u16,
     /// With page mapping, whether a TRANS thread that waits for a group serves the host's reads, and its writes as its victims are
     /// emptied. If not it stands still for the host until one is erased (DeepFlash §4.4).

@@ -12,7 +12,7 @@ use crate::stages::ilock::Ilock;
 use crate::stages::layer::{AnyStage, Hold, Layer, Member, Part};
 use crate::stages::log::{self, Log};
 use crate::stages::nvmq::{self, Nvmq};
-use crate::stages::trans::{self, Trans};
+use crate::stages::trans::{self, Trans, reclaims_at_a_time};
 use crate::tables::{journal_groups, map_groups};
 use crate::{Blueprint, Firmware, LockSettings, Tables};
 use stage::{Accepts, Address, Guarded, Place, Slot, Stage};
@@ -168,7 +168,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn of(materials: &Materials) -> Self {
+    fn of(materials: &Materials, tables: &Tables) -> Self {
         let settings = &materials.settings;
         let planes = materials.drive.geometry().shape().planes_per_die;
         let thread_pages = u32::from(settings.frames);
@@ -181,7 +181,7 @@ impl Bounds {
             // each FCMD thread or its erases there; LOG erases groups before it writes pages, and may have as many fences as there
             // are TRANS threads.
             background: u32::from(settings.parts.bgc)
-                * (u32::from(settings.reclaim.window) + Bgc::victims(settings) * (planes + 1) + 2)
+                * (u32::from(settings.reclaim.window) + Bgc::victims(settings, tables) * (planes + 1) + 2)
                 + u32::from(settings.parts.log)
                     * (journal.max(journal_groups(&materials.drive) * planes) + u32::from(settings.parts.trans)),
             evictions: settings.cache.spare_frames,
@@ -209,7 +209,7 @@ impl Staff {
         let Materials { drive, settings, .. } = &materials;
         check_room(&tables, (0..settings.parts.trans).map(|trans| needs(drive, settings, &tables, trans)))?;
         prepare(&mut tables);
-        let bounds = Bounds::of(&materials);
+        let bounds = Bounds::of(&materials, &tables);
         let deal = self.deal_links(&materials);
         let hardware = Hardware::reserve(&mut plan, &materials.drive, deal, tables.backup.room() > 0);
         let crew = Crew::reserve(&mut plan, &materials);
@@ -398,7 +398,7 @@ impl Site<'_> {
         let Site { drawing, materials, groups, bounds, crew } = self;
         let bounds = *bounds;
         let plan = &mut drawing.blueprint;
-        let victims = u32::from(materials.settings.reclaim.victims);
+        let victims = reclaims_at_a_time(&materials.settings, &drawing.tables);
         for (index, &slot) in groups.trans.iter().enumerate() {
             let fcmd = connect(plan, slot, &groups.fcmd, bounds.page_requests());
             let answers = answers(plan, slot, groups, bounds, drawing.hardware.power.as_ref());
@@ -413,7 +413,7 @@ impl Site<'_> {
         let Site { drawing, materials, groups, bounds, crew } = self;
         let bounds = *bounds;
         let plan = &mut drawing.blueprint;
-        let victims = u32::from(materials.settings.reclaim.victims);
+        let victims = reclaims_at_a_time(&materials.settings, &drawing.tables);
         for (index, &slot) in groups.bgc.iter().enumerate() {
             let ways = bgc::Ways {
                 fcmd: connect(plan, slot, &groups.fcmd, bounds.background),

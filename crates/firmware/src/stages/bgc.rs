@@ -17,7 +17,9 @@
 //! that it fills: what was more would stand in line there, and the host's pages behind it, while other dies have nothing to do.
 //!
 //! With hybrid mapping TRANS chooses, and asks for its merges step by step: a logical block's pages are copied to its new data
-//! group, and the old group or an empty log group is erased. In the background it is told that the drive is idle.
+//! group, and the old group or an empty log group is erased. In the background it is told that the drive is idle. A merge reads and
+//! programs on one die, so steps of many are under way, each with a few pages of the window: one that had it all would keep but one die
+//! busy.
 
 mod background;
 mod tag;
@@ -26,7 +28,7 @@ use crate::message::*;
 use crate::policies::{AtRest, Pick, pick_victim, trans_of};
 use crate::spares::needs;
 use crate::stages::rest::{Rest, rest_after};
-use crate::stages::trans::moves_at_a_time;
+use crate::stages::trans::{moves_at_a_time, reclaims_at_a_time};
 use crate::tables::RESERVED_GROUPS;
 use crate::{Drive, Firmware, Flaw, GroupState, Mapping, Mutation, Note, Settings, Spares, Tables, Turn, Work};
 use flash::Operation;
@@ -147,6 +149,8 @@ pub(crate) struct Bgc {
     /// Places in the window without a page.
     vacant: Vec<usize>,
     victims: Vec<Option<Victim>>,
+    /// How many those are.
+    busy: u32,
     /// What leaves them, by TRANS thread.
     leaving: Vec<Leaving>,
     /// The victim that gets the next vacant places.
@@ -174,8 +178,8 @@ impl Accepts<PageDone> for Bgc {}
 
 impl Bgc {
     /// Victims that a thread has at a time at most: as many as its TRANS threads ask for, and one of the background.
-    pub(crate) fn victims(settings: &Settings) -> u32 {
-        1 + u32::from(settings.reclaim.victims) * u32::from(settings.parts.trans.div_ceil(settings.parts.bgc))
+    pub(crate) fn victims(settings: &Settings, tables: &Tables) -> u32 {
+        1 + reclaims_at_a_time(settings, tables) * u32::from(settings.parts.trans.div_ceil(settings.parts.bgc))
     }
 
     /// Thread `index`, with a frame for each page of its window.
@@ -188,7 +192,7 @@ impl Bgc {
         first_frame: u32,
     ) -> Self {
         let window = vec![None; usize::from(settings.reclaim.window)];
-        let victims = Bgc::victims(&settings);
+        let victims = Bgc::victims(&settings, &tables);
         let most = |trans| if serves(&settings, index, trans) { moves_at_a_time(&settings, &tables, trans) } else { 0 };
         let trans = 0..settings.parts.trans as u8;
         let of_group = u32::from(settings.reclaim.window_per_group).saturating_mul(tables.groups.planes());
@@ -207,6 +211,7 @@ impl Bgc {
             vacant: (0..window.len()).rev().collect(),
             window,
             victims: (0..victims).map(|_| None).collect(),
+            busy: 0,
             turn_in_window: 0,
             asked: VecDeque::new(),
             moved: 0,
@@ -228,7 +233,7 @@ impl Bgc {
             } else if !self.choose(turn, trans) && !self.adopt(trans) {
                 turn.send(
                     self.ways.reclaimed[usize::from(trans)],
-                    Reclaimed { trans, asked: true, first: None, sound: true },
+                    Reclaimed { trans, asked: true, first: None, merged: None, sound: true },
                 );
             }
         }
@@ -275,7 +280,19 @@ impl Bgc {
         let is_waiting = victim.next < self.tables.groups.pages();
         self.leaving[usize::from(victim.trans)].waiting += u32::from(is_waiting);
         self.victims[at] = Some(victim);
+        self.busy += 1;
         self.fill_window(turn, at);
+    }
+
+    /// Pages of a victim that may be under way. Those of a merge are read before those before them are programmed, on the one die where
+    /// they go to: some are enough to keep it busy, and of many merges each gets its share of the window.
+    fn most_of(&self, victim: &Victim) -> u32 {
+        if victim.merged.is_none() {
+            return u32::MAX;
+        }
+        let (reclaim, planes) = (&self.settings.reclaim, self.tables.groups.planes());
+        let most = u32::from(reclaim.window_per_group).saturating_mul(planes);
+        (u32::from(reclaim.window) / self.busy.max(1)).clamp(planes, most)
     }
 
     fn is_at_rest(&self) -> bool {
@@ -305,9 +322,10 @@ impl Bgc {
     fn fill_window(&mut self, turn: &mut Turn<'_>, at: usize) {
         let Some(mut victim) = self.victims[at].take() else { return };
         let pages = self.tables.groups.pages();
-        let waited = victim.next < pages;
+        let (waited, most) = (victim.next < pages, self.most_of(&victim));
         let trans = usize::from(victim.trans);
-        while victim.next < pages && !self.vacant.is_empty() && self.leaving[trans].has_place_for(&victim) {
+        let has_place = |bgc: &Bgc, victim: &Victim| !bgc.vacant.is_empty() && bgc.leaving[trans].has_place_for(victim);
+        while victim.next < pages && victim.under_way < most && has_place(self, &victim) {
             if let Some(from) = self.source(turn, &victim) {
                 let place = self.vacant.pop().expect("one is vacant");
                 self.window[place] = Some(Moving { victim: at, from, lpn: UNPROGRAMMED, step: Step::Read });
@@ -345,6 +363,7 @@ impl Bgc {
         while !self.vacant.is_empty() && self.leaving.iter().any(is_due) {
             let waits = |victim: &Option<Victim>| {
                 let waiting = victim.as_ref().filter(|victim| victim.next < pages);
+                let waiting = waiting.filter(|victim| victim.under_way < self.most_of(victim));
                 waiting.is_some_and(|victim| self.leaving[usize::from(victim.trans)].has_place_for(victim))
             };
             let (before, behind) = self.victims.split_at(self.turn_in_window);
@@ -506,8 +525,9 @@ impl Bgc {
     }
 
     fn finish(&mut self, turn: &mut Turn<'_>, at: usize) {
-        let Victim { trans, group, asked, on_demand, levels, since, moved, sound, .. } =
+        let Victim { trans, group, merged, asked, on_demand, levels, since, moved, sound, .. } =
             self.victims[at].take().expect("it is being reclaimed");
+        self.busy -= 1;
         self.moved += moved;
         let share = self.settings.reclaim.wear_share;
         if !asked && share > 0.0 {
@@ -518,7 +538,7 @@ impl Bgc {
             turn.note(Note::GroupReclaimed { moved, on_demand, levels, since });
         }
         let first = group.map(|group| self.tables.groups.first_block(group));
-        turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { trans, asked, first, sound });
+        turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { trans, asked, first, merged, sound });
         self.next_jobs(turn);
         if self.is_at_rest() || !asked {
             self.look(turn);

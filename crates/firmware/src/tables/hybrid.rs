@@ -10,12 +10,14 @@
 //! decide. A page of flash in a log group takes 8 bytes, one in a data group nothing: with one log group for eight logical
 //! blocks that is a byte a page where the page map has four.
 //!
-//! While a block is merged its old data group is *retiring*: pages that have not been copied yet are still found there.
+//! While a block is merged its old data group is *retiring*: pages that have not been copied yet are still found there. Blocks of many
+//! sets are merged at a time, so each block has an entry of its own for that.
 //!
-//! A set has room for one log group more than it is given: a power cut may bring back one that was about to be erased.
+//! A set has room for one log group more than it is given: while one is emptied another takes its place, and a power cut may bring back
+//! one that was about to be erased. Both is one and the same, for one log group of a set is emptied at a time.
 
+use super::RESERVED_GROUPS;
 use super::mapping::Changes;
-use super::{RESERVED_GROUPS, Tables};
 use crate::policies::{MergeKind, Striping, page_of_rank, rank_of, shares, trans_of};
 use crate::{AddressSplit, BlockGroups, Drive, Settings, Turn};
 use stage::{LineId, SharedMemory, Words};
@@ -64,7 +66,7 @@ pub struct HybridMap {
     slots: Words,
     heads: Words,
     links: Words,
-    /// A line for each thread: the block being merged plus 1, and the group that retires.
+    /// Of each logical block that is being merged the group that retires, plus 1.
     retiring: Words,
     /// The lowest page of each physical block that can still be programmed.
     written: Words,
@@ -93,8 +95,8 @@ impl HybridMap {
         let mut deal = |(pages, owned): (u64, u32)| {
             let blocks = striping.blocks(pages);
             let sets = striping.sets(blocks);
-            // One more may be brought back by a power cut.
-            let slots = owned.saturating_sub(blocks + RESERVED_GROUPS).min(sets.saturating_mul(n)) + 1;
+            // While one of a set is emptied another is filled, and one more may be brought back by a power cut.
+            let slots = owned.saturating_sub(blocks + RESERVED_GROUPS).min(sets.saturating_mul(n + 1)) + 1;
             dealt = Share {
                 blocks: after(&dealt.blocks, blocks),
                 pages,
@@ -119,7 +121,7 @@ impl HybridMap {
             slots: memory.narrow(slots),
             heads: memory.narrow(log_pages),
             links: memory.narrow(log_pages),
-            retiring: memory.wide(Tables::line(threads.into())),
+            retiring: memory.narrow(blocks),
             written: memory.narrow(drive.geometry().block_count() as usize),
             merges: memory.wide(MergeKind::ALL.len()),
             // A checkpoint holds block entries and links; heads follow from these.
@@ -135,6 +137,10 @@ impl HybridMap {
     }
     pub(crate) fn logs_per_set(&self) -> u32 {
         self.logs_per_set
+    }
+    /// Merges that a thread has under way at most: one for each lane, since each copies on one die, and two at least.
+    pub(crate) fn merges_at_a_time(&self) -> u32 {
+        self.striping.lanes.max(RESERVED_GROUPS)
     }
     /// The lane of a set.
     pub(crate) fn lane(&self, trans: u16, set: u32) -> u32 {
@@ -179,11 +185,7 @@ impl HybridMap {
         let data = load(&self.blocks, place.block as usize).checked_sub(1);
         let at =
             |group: u64| Some(self.groups.page(group as u32, place.offset)).filter(|&ppn| self.groups.is_valid(ppn));
-        data.and_then(at).or_else(|| {
-            let line = Tables::line(place.trans.into());
-            let merged = load(&self.retiring, line) == u64::from(place.block) + 1;
-            merged.then(|| load(&self.retiring, line + 1)).and_then(at)
-        })
+        data.and_then(at).or_else(|| load(&self.retiring, place.block as usize).checked_sub(1).and_then(at))
     }
 
     fn find_in_log(&self, place: Place, slot: u32, load: &mut impl FnMut(&Words, usize) -> u64) -> Option<Ppn> {
@@ -231,12 +233,9 @@ impl HybridMap {
         self.changes.mark(block as usize);
     }
 
-    /// A block is being merged, and its old data group retires; or none is any more.
-    pub(crate) fn set_retiring(&self, turn: &mut Turn<'_>, trans: u16, retiring: Option<(u32, u32)>) {
-        let line = Tables::line(trans.into());
-        let (block, group) = retiring.map_or((0, 0), |(block, group)| (u64::from(block) + 1, group.into()));
-        turn.store(&self.retiring, line + 1, group);
-        turn.store(&self.retiring, line, block);
+    /// A block is being merged, and its old data group retires; or does not any more.
+    pub(crate) fn set_retiring(&self, turn: &mut Turn<'_>, block: u32, group: Option<u32>) {
+        turn.store(&self.retiring, block as usize, group.map_or(0, |group| u64::from(group) + 1));
     }
 
     /// Where the slots of a set begin.
@@ -258,7 +257,7 @@ impl HybridMap {
             self.heads.set(self.entry(slot, offset), 0);
         }
         let at = self.logs(set).count() as u32;
-        assert!(at < self.logs_per_set, "set {set} has all its log groups");
+        assert!(at <= self.logs_per_set, "set {set} has all its log groups, and one more");
         turn.store(&self.sets, (self.first_log(set) + at) as usize, u64::from(slot) + 1);
     }
 

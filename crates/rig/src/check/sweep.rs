@@ -43,6 +43,8 @@ pub struct Totals {
     pub merges: u64,
     /// Groups that were moved because they wore little.
     pub levelled: u64,
+    /// Cuts while several of them were under way.
+    pub cuts_in_merges: u64,
     /// Verifies, Writes Uncorrectable, Copies, and commands that failed because blocks were unreadable.
     pub carried: [u64; 4],
 }
@@ -58,6 +60,7 @@ impl Totals {
         self.read_only += report.read_only;
         self.merges += report.merges;
         self.levelled += report.levelled;
+        self.cuts_in_merges += report.cuts_in_merges;
         self.carried.iter_mut().zip(report.carried).for_each(|(sum, more)| *sum += more);
         self.drains += report.drained.len() as u64;
         self.drained_pages += report.drained.iter().map(|drained| drained.pages).sum::<u64>();
@@ -84,6 +87,7 @@ impl Totals {
         self.read_only += other.read_only;
         self.merges += other.merges;
         self.levelled += other.levelled;
+        self.cuts_in_merges += other.cuts_in_merges;
         self.carried.iter_mut().zip(other.carried).for_each(|(sum, more)| *sum += more);
         self.drains += other.drains;
         self.drained_pages += other.drained_pages;

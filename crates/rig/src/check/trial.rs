@@ -17,7 +17,7 @@ use crate::power::Drained;
 use crate::recovery::Recovery;
 use crate::session::{Remains, Session, SessionError};
 use crate::{Device, Precondition};
-use firmware::{MappingScheme, Mutation};
+use firmware::{GroupState, Mapping, MappingScheme, Mutation, Tables};
 use flash::{Contents, ErrorModel, FaultSettings, ReadRetry};
 use host::{Pace, Phase, PowerCuts};
 use std::collections::VecDeque;
@@ -73,6 +73,8 @@ pub struct Report {
     pub merges: u64,
     /// Groups that were moved because they wore little.
     pub levelled: u64,
+    /// Times that several merges were under way when such a drive was switched off.
+    pub cuts_in_merges: u64,
     /// Verifies, Writes Uncorrectable, Copies, and commands that failed because blocks were unreadable.
     pub carried: [u64; 4],
 }
@@ -124,6 +126,7 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         session.run_before(session.now() + moment)?;
         match fates.0.within(0..=3) {
             _ if gives_out(&device) => await_moment(&mut session, 2_000, |session| session.failures().2)?,
+            _ if merges_many(case, &device) => await_moment(&mut session, 400, |session| merging(session) >= 3)?,
             _ if buries(case) || erases_slowly(case, &device) => await_moment(&mut session, 400, Session::is_erasing)?,
             0 => await_moment(&mut session, 100, Session::is_erasing)?,
             1 => await_moment(&mut session, 400, Session::erases_ahead)?,
@@ -166,6 +169,7 @@ fn close(session: &Session, device: &Device, report: &mut Report, failures: &mut
     report.failed_operations += failed;
     report.given_up += given_up;
     report.levelled += session.levelled();
+    report.cuts_in_merges += u64::from(merging(session) >= 2);
     report.merges += session.tables().mapping.merges().iter().sum::<u64>();
     Ok(())
 }
@@ -207,6 +211,17 @@ fn await_moment(session: &mut Session, steps: u32, has_come: fn(&Session) -> boo
 /// power fails when it takes no more writes.
 fn gives_out(device: &Device) -> bool {
     device.power.is_some() && device.faults.as_ref().is_some_and(|faults| faults.erase_failures >= 0.25)
+}
+
+/// Merges under way, of a drive with hybrid mapping: each has a group that retires or is to be erased.
+fn merging(session: &Session) -> usize {
+    let Tables { groups, mapping: Mapping::Hybrid(_), .. } = session.tables() else { return 0 };
+    (0..groups.count()).filter(|&group| groups.state(group) == GroupState::Victim).count()
+}
+
+/// Whether the power of a drive with hybrid mapping is to fail while several merges are under way: that of every second such drive.
+fn merges_many(case: &Case, device: &Device) -> bool {
+    device.settings.mapping != MappingScheme::Page && Draw::new(!case.seed ^ HYBRID).coin()
 }
 
 /// Recovers, with a cut on the way now and then.

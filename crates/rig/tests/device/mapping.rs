@@ -1,11 +1,14 @@
 //! Hybrid mapping: every merge keeps every page, whatever the ratio of log blocks to data blocks.
 
+use crate::configured;
 use crate::small::{Small, mixed};
 use firmware::architecture::{ARCHITECTURES, DrawError};
 use firmware::{Drive, DriveShape, MappingScheme, MergeKind, has_spares, shares, spare_left};
 use host::{Pace, Phase};
-use rig::{BuildError, Fill, Session};
-use units::Bytes;
+use report::Summary;
+use rig::{BuildError, Fill, Session, run_on_threads};
+use threads::Layout;
+use units::{Bytes, Span};
 use workload::{Arrivals, Parameters, Pattern, Recipe};
 
 const RATIOS: [(u16, u16); 3] = [(1, 8), (1, 1), (2, 8)];
@@ -62,6 +65,53 @@ fn mixed_work_is_answered_rightly_whatever_the_ratio() {
             let session = run(&small, vec![phase(1), phase(2)]);
             assert!(session.tables().mapping.merges()[MergeKind::Full as usize] > 20, "{ratio:?}");
         }
+    }
+}
+
+/// A small drive of 32 dies with hybrid mapping that is written all over at random until each further set needs a merge.
+fn scattered(workload: &str, sets: &[&str]) -> Summary {
+    let flags = [("--device", "small"), ("--workload", workload), ("--precondition", "seq"), ("--ios", "20000")];
+    let usual = [
+        "firmware.mapping=1:8",
+        "device.packages_per_channel=4",
+        "device.blocks_per_plane=64",
+        "cache.size_bytes=1MiB",
+        "workload.warm_up_ios=30000",
+    ];
+    configured::run(&flags, &[&usual[..], sets].concat()).expect("nothing is wrong")
+}
+
+/// A merge keeps one die busy. With one at a time, and everything else held, these came to 215, 861 and 276 IOPS, of some 6,000 that the
+/// dies would have allowed; now to 3,230, 3,180 and 1,820.
+#[test]
+fn merges_of_different_sets_go_side_by_side() {
+    let few = "device.over_provisioning=0.15";
+    for (sets, least) in [(&["threads.trans=1"][..], 2_500.0), (&[], 2_500.0), (&[few], 1_400.0)] {
+        let summary = scattered("randwrite", sets);
+        let amplification = summary.write_amplification.expect("it wrote");
+        assert!(summary.iops > least && amplification > 6.0, "{sets:?}: {} IOPS, {amplification}", summary.iops);
+    }
+}
+
+/// What is read waits for flash, and not for merges: only writes of sets without room do, and what is read of the ranges that these hold.
+/// The slowest hundredth of the reads took 966 ms while everything waited, and 2 ms now.
+#[test]
+fn reads_do_not_wait_for_merges() {
+    let summary = scattered("mixed", &["workload.warm_up_ios=100000"]);
+    let tail = |latency: Option<report::Latency>| latency.expect("both are there").p99;
+    let (read, write) = (tail(summary.read.latency), tail(summary.write.latency));
+    assert!(write > 20.0 * read, "{read} of reads, {write} of writes");
+}
+
+#[test]
+fn on_real_threads_merges_keep_every_page() {
+    for &architecture in ARCHITECTURES {
+        let small = Small { architecture, mapping: hybrid((1, 8)), fill: Fill::Sequential, ..Small::default() };
+        let phases = vec![mixed("mixed", 1, small.sectors(), 1_500)];
+        let layout = Layout { threads: 2, pin: false };
+        let ran = run_on_threads(&small.device(), "small", 1, phases, layout, Some(Span::from_secs(300)));
+        let summary = ran.unwrap_or_else(|error| panic!("{}: {error}", architecture.name())).remove(0);
+        assert!(summary.data.expect("it is checked").checked > 1_000, "{}", architecture.name());
     }
 }
 

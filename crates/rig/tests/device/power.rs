@@ -60,6 +60,7 @@ fn what_was_promised_survives_power_cuts() {
     assert!(all.failed_operations >= 200 && all.given_up >= 100, "flash that does not fail: {all:?}");
     assert!(all.levelled >= 300, "{} groups moved because they wore little", all.levelled);
     assert!(all.merges >= 300, "{} merges of hybrid mapping", all.merges);
+    assert!(all.cuts_in_merges >= 8, "{} cuts amid several merges", all.cuts_in_merges);
     let [carried @ .., unreadable] = all.carried;
     assert!(carried.iter().all(|count| *count >= 300), "Verify, Write Uncorrectable, Copy: {carried:?}");
     assert!(unreadable >= 100, "{unreadable} commands met blocks that a host had made unreadable");

@@ -9,7 +9,7 @@ use super::poll::Poll;
 use crate::message::*;
 use crate::policies::{AtRest, Pick, pick_victim};
 use crate::stages::rest::look_after;
-use crate::stages::trans::{self, Places};
+use crate::stages::trans::{self, Places, Waiting};
 use crate::tables::Pipeline;
 use crate::{Firmware, GroupState, Mapping, Note, Settings, Tables, Turn, Work};
 use stage::{Accepts, Address, LineId, Stage};
@@ -156,7 +156,7 @@ impl Ftl {
     /// Reclaims while there is too little room, and serves what waited for it.
     fn make_room(&mut self, turn: &mut Turn<'_>) {
         loop {
-            let waiting = self.held.front().map(|sub| sub.lpn);
+            let waiting = self.held.front().map(|sub| Waiting { lpn: sub.lpn, rooms: 1 });
             while self.places.wanted(turn, waiting, self.victims.len() as u32).is_some() {
                 if !self.choose(turn, true) {
                     self.find_no_victim(turn);

@@ -3,26 +3,21 @@
 //! ```text
 //! write -> at its offset in the block's data group, if flash can still be programmed there and is programmed almost so far
 //!       -> else into a log group of the set, opened if it has none or they are full
-//!       -> else held, until a log group is merged
+//!       -> else held, and with it what else is written to the set, until a log group is merged
 //! ```
 //! Pages may be left out in a data group, but not filled in later: what comes for them goes to the log until the merge.
 //!
-//! A merge empties one log group. This thread says what is to be done, step by step; BGC copies and erases ([`MergeStep`]).
-//! The data group that is filled is the block's at once, the old one retires. While a block is merged the host's writes to it
-//! go to the log, because what is copied must be programmed in the order of offsets; and the log group that is emptied takes
-//! none, so that it gets empty.
-//!
-//! Every logical block without a data group has a free group promised, and log groups are opened only from what is left
-//! beyond those and the reserve. So a merge always finds its groups, and always ends with one more that a log can have. A group that
-//! cannot be erased is one less: in the end there are no more merges, and the drive takes no more writes.
+//! How log groups are merged, and what room is kept for that, is in [`merging`].
 
-use super::{Placed, Places};
+mod merging;
+
+use super::{Placed, Places, Waiting};
 use crate::message::{MergeStep, ReclaimRequest};
-use crate::policies::{LogFill, MergeKind, pick_log};
 use crate::stages::free::FreeGroups;
-use crate::tables::{HybridMap, Place, RESERVED_GROUPS};
+use crate::tables::{HybridMap, Place};
 use crate::{BlockGroups, GroupState, ReclaimSettings, Settings, Tables, Turn, Work};
-use std::collections::VecDeque;
+use merging::Merge;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use units::{Lpn, Ppn};
 
@@ -42,15 +37,6 @@ struct Log {
     opened: u64,
 }
 
-/// A merge under way: one step of it is with BGC.
-#[derive(Clone, Copy, Debug)]
-enum Merge {
-    /// Block after block leaves a log group; nothing is valid before position `looked`.
-    Emptying { slot: u32, looked: u32 },
-    /// The step under way is the last.
-    Last,
-}
-
 /// The places of a TRANS thread.
 pub(super) struct HybridPlaces {
     index: u8,
@@ -58,6 +44,8 @@ pub(super) struct HybridPlaces {
     groups: BlockGroups,
     reclaim: ReclaimSettings,
     owned: u32,
+    /// Of these groups those that are not lost.
+    usable: u32,
     free: FreeGroups,
     /// Logical blocks without a data group.
     promised: u32,
@@ -65,9 +53,12 @@ pub(super) struct HybridPlaces {
     logs: Vec<Option<Log>>,
     free_slots: Vec<u32>,
     opened: u64,
-    merge: Option<Merge>,
-    /// The block whose data group BGC fills.
-    filling: Option<u32>,
+    /// The merges under way, by set.
+    merges: BTreeMap<u32, Merge>,
+    /// Sets of which a step of a merge is over, and the next one is due.
+    due: VecDeque<u32>,
+    /// Free groups that merges have taken, for each of which they give back another.
+    lent: u32,
     /// Sets whose log groups are all full.
     full_sets: VecDeque<u32>,
 }
@@ -83,17 +74,20 @@ impl HybridPlaces {
             index,
             reclaim: settings.reclaim,
             owned: groups.owned(index.into()).count() as u32,
+            usable: 0,
             free,
             promised,
             logs: vec![None; share.slots.len()],
             free_slots: share.slots.rev().collect(),
             opened: 0,
-            merge: None,
-            filling: None,
+            merges: BTreeMap::new(),
+            due: VecDeque::new(),
+            lent: 0,
             full_sets: VecDeque::new(),
             map,
             groups,
         };
+        places.count_usable();
         places.bring_back_logs();
         places.look_at_room();
         places
@@ -101,13 +95,16 @@ impl HybridPlaces {
 
     /// Goes on with the log groups that recovery found.
     fn bring_back_logs(&mut self) {
-        for (set, slot, group) in self.map.recovered_logs(self.trans()) {
+        let logs = self.map.recovered_logs(self.trans());
+        for &(set, slot, group) in &logs {
             let is_full = self.groups.state(group) == GroupState::Closed;
             let written = if is_full { self.groups.pages() } else { self.groups.closed_at(group) };
             let in_place = self.map.in_place(slot, written);
             *self.log(slot) = Some(Log { set, group, written, in_place, opened: self.opened });
             self.opened += 1;
             self.free_slots.retain(|&free| free != slot);
+        }
+        for (set, ..) in logs {
             if self.is_full(set) {
                 self.full_sets.push_back(set);
             }
@@ -127,14 +124,9 @@ impl HybridPlaces {
         self.logs[index].as_ref().expect("a set's log groups are open")
     }
 
-    /// Log groups that can still be opened.
-    fn spare(&self) -> u32 {
-        (self.free.len() as u32).saturating_sub(self.promised + RESERVED_GROUPS)
-    }
-
     /// The page's place in the data group, if it can still be programmed.
     fn in_data(&mut self, turn: &mut Turn<'_>, place: Place) -> Option<Ppn> {
-        if self.filling == Some(place.block) {
+        if self.is_filled(place) {
             return None;
         }
         let Some(group) = self.map.data(turn, place.block) else {
@@ -173,11 +165,7 @@ impl HybridPlaces {
     /// are not in place. A page that begins a block gets a log group of its own if the set can have another, since it may be
     /// the first of a stream.
     fn position(&mut self, turn: &mut Turn<'_>, place: Place) -> Option<(u32, u32)> {
-        let emptying = match self.merge {
-            Some(Merge::Emptying { slot, .. }) => Some(slot),
-            _ => None,
-        };
-        let newest = || self.map.logs(place.set).rev().filter(|&slot| Some(slot) != emptying);
+        let newest = || self.logs_to_fill(place.set).rev();
         if let Some(slot) = newest().find(|&slot| self.fits(turn, slot, place)) {
             return Some((slot, place.offset));
         }
@@ -201,9 +189,21 @@ impl HybridPlaces {
             && self.map.rows_skipped(turn, self.groups.page(group, place.offset)).is_some()
     }
 
+    /// The log groups of a set that take pages, oldest first: not the one that is emptied.
+    fn logs_to_fill(&self, set: u32) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        let emptied = self.emptied(set);
+        self.map.logs(set).filter(move |&slot| Some(slot) != emptied)
+    }
+
+    /// Whether a set can have another log group.
+    fn can_open(&self, set: u32) -> bool {
+        let has_all = self.logs_to_fill(set).count() as u32 >= self.map.logs_per_set();
+        !has_all && self.spare() > 0 && self.can_copy()
+    }
+
     fn open_log(&mut self, turn: &mut Turn<'_>, place: Place) -> Option<u32> {
         let set = place.set;
-        if self.spare() == 0 || self.map.logs(set).count() as u32 >= self.map.logs_per_set() {
+        if !self.can_open(set) {
             return None;
         }
         let slot = self.free_slots.pop().expect("there are slots for all groups that logs can have");
@@ -219,149 +219,6 @@ impl HybridPlaces {
         turn.spend(Work::OpenGroup);
         self.free.take(self.map.lane(self.trans(), set))
     }
-
-    fn fill(&self, log: &Log) -> LogFill {
-        let Log { group, written, in_place, opened, .. } = *log;
-        LogFill { written, valid: self.groups.valid_count(group), in_place: in_place.is_some(), opened }
-    }
-
-    /// The log group to merge, of those that may be.
-    fn pick(&self, may_be: impl Fn(&Log) -> bool) -> Option<u32> {
-        let first = self.map.share(self.trans()).slots.start;
-        let logs = (first..).zip(&self.logs).filter_map(|(slot, log)| log.as_ref().map(|log| (slot, log)));
-        let is_possible = |log: &Log| self.can_copy() || self.fill(log).kind(self.groups.pages()) != MergeKind::Full;
-        let candidates = logs.filter(|(_, log)| may_be(log) && is_possible(log));
-        pick_log(candidates.map(|(slot, log)| (slot, self.fill(log))), self.groups.pages())
-    }
-
-    /// Whether a set has all its log groups, and all are full.
-    fn is_full(&self, set: u32) -> bool {
-        let full = |log: &&Log| log.set == set && log.written == self.groups.pages();
-        self.logs.iter().flatten().filter(full).count() as u32 >= self.map.logs_per_set()
-    }
-
-    /// What makes room for the write that waits: a log is in its way, unless groups are lost.
-    fn pick_for(&self, lpn: Lpn) -> Option<u32> {
-        let set = self.map.place(lpn).set;
-        let all_open = self.map.logs(set).count() as u32 >= self.map.logs_per_set();
-        self.pick(|log| !all_open || log.set == set)
-    }
-
-    /// What is merged before a write must wait for it: a set whose log groups are full, or any when no more can be opened.
-    fn pick_ahead(&mut self) -> Option<u32> {
-        while let Some(set) = self.full_sets.pop_front() {
-            if self.is_full(set) {
-                return self.pick(|log| log.set == set);
-            }
-        }
-        if self.spare() == 0 { self.pick(|_| true) } else { None }
-    }
-
-    fn begin(&mut self, turn: &mut Turn<'_>, slot: u32) -> Option<MergeStep> {
-        turn.spend(Work::PickVictim);
-        let log = self.log(slot).expect("it was just picked");
-        let kind = self.fill(&log).kind(self.groups.pages());
-        self.map.count(kind);
-        match kind {
-            MergeKind::Switch | MergeKind::Partial => Some(self.adopt(turn, slot, log)),
-            MergeKind::Drop | MergeKind::Full => self.empty(turn, slot, 0),
-        }
-    }
-
-    /// A log group becomes the data group of the block that it is in place for; BGC fills it up.
-    fn adopt(&mut self, turn: &mut Turn<'_>, slot: u32, log: Log) -> MergeStep {
-        let member = log.in_place.expect("only such log groups are adopted");
-        let block = self.map.member(self.trans(), log.set, member);
-        self.close_log(turn, slot);
-        self.merge = Some(Merge::Last);
-        self.replace(turn, block, log.group, log.written)
-    }
-
-    /// The next block that has pages in a log group is copied, if there is a group for that; when there is none, the log group is erased.
-    fn empty(&mut self, turn: &mut Turn<'_>, slot: u32, looked: u32) -> Option<MergeStep> {
-        let Log { set, group, written, .. } = self.log(slot).expect("it is being emptied");
-        let is_valid = |&position: &u32| self.groups.is_valid(self.groups.page(group, position));
-        if let Some(position) = (looked..written).find(is_valid) {
-            if !self.can_copy() {
-                return None;
-            }
-            self.merge = Some(Merge::Emptying { slot, looked: position });
-            let block = self.map.member(self.trans(), set, self.map.held(turn, slot, position));
-            let fresh = self.open_group(turn, set);
-            return Some(self.replace(turn, block, fresh, 0));
-        }
-        self.close_log(turn, slot);
-        self.merge = Some(Merge::Last);
-        self.groups.set_state(group, GroupState::Victim);
-        Some(self.step(0, self.groups.pages(), Some(group)))
-    }
-
-    /// A drive that has lost groups takes no more writes when what is left beside the promised ones is less than merges are begun with, and
-    /// no log group is left that one would give back.
-    fn look_at_room(&self) {
-        let is_short = (self.free.len() as u32) < self.promised + RESERVED_GROUPS;
-        let gains = self.can_copy() && self.logs.iter().any(Option::is_some);
-        if is_short && !gains && self.groups.lost(self.index.into()) > 0 {
-            self.groups.set_read_only();
-        }
-    }
-
-    /// Whether a free group is left for a block that is copied, beside those that are promised. So it is until erases fail.
-    fn can_copy(&self) -> bool {
-        self.free.len() as u32 > self.promised
-    }
-
-    /// A step of a merge is over.
-    fn end_step(&mut self, turn: &mut Turn<'_>) {
-        self.filling = None;
-        self.map.set_retiring(turn, self.trans(), None);
-        if let Some(Merge::Last) = self.merge {
-            self.merge = None;
-        }
-    }
-
-    fn close_log(&mut self, turn: &mut Turn<'_>, slot: u32) {
-        let log = self.log(slot).take().expect("only what is open is closed");
-        self.map.remove_log(turn, log.set, slot);
-        self.free_slots.push(slot);
-    }
-
-    /// A block gets another data group, which BGC fills from an offset on; the old one retires.
-    fn replace(&mut self, turn: &mut Turn<'_>, block: u32, group: u32, from: u32) -> MergeStep {
-        turn.spend(Work::UpdateMap);
-        let old = self.map.data(turn, block);
-        match old {
-            Some(old) => {
-                self.groups.set_state(old, GroupState::Victim);
-                self.map.set_retiring(turn, self.trans(), Some((block, old)));
-            }
-            None => self.promised -= 1,
-        }
-        self.map.set_data(turn, block, group);
-        self.filling = Some(block);
-        self.step(block, from, old)
-    }
-
-    fn step(&self, block: u32, from: u32, old: Option<u32>) -> MergeStep {
-        MergeStep { block, from, old: old.map(|group| self.groups.first_block(group)), on_demand: false }
-    }
-
-    /// The block whose data group was erased least, if the wear differs too much and it can go to a group that is worn more
-    /// (static wear levelling): else the free groups are used up first anyway.
-    fn coldest(&self) -> Option<(u32, u32)> {
-        let gap = self.reclaim.wear_gap;
-        if gap == 0 {
-            return None;
-        }
-        let wear = |group: u32| self.groups.erase_count(group);
-        let blocks = self.map.share(self.trans()).blocks.clone();
-        let data = blocks.filter_map(|block| self.map.data_unpriced(block).map(|group| (wear(group), block)));
-        let (least, block) = data.min()?;
-        let most = self.groups.owned(self.index.into()).map(wear).max()?;
-        let set = self.map.place_in(self.trans(), block, 0).set;
-        let pays = self.free.least_wear(self.map.lane(self.trans(), set)).is_some_and(|wear| wear > least);
-        (most - least > gap && pays).then_some((block, set))
-    }
 }
 
 impl Places for HybridPlaces {
@@ -371,6 +228,16 @@ impl Places for HybridPlaces {
 
     fn must_stop(&self) -> bool {
         false
+    }
+
+    fn room(&self, lpn: Lpn) -> u32 {
+        self.map.place(lpn).set
+    }
+
+    fn has_room(&self, lpn: Lpn) -> bool {
+        let set = self.map.place(lpn).set;
+        let takes = |slot: u32| self.log_of(slot).written < self.groups.pages();
+        self.logs_to_fill(set).any(takes) || self.can_open(set)
     }
 
     fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Placed> {
@@ -393,7 +260,7 @@ impl Places for HybridPlaces {
 
     fn place_moved(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn> {
         let place = self.map.place(lpn);
-        if self.filling != Some(place.block) {
+        if !self.is_filled(place) {
             return None;
         }
         turn.spend(Work::AllocatePage);
@@ -421,38 +288,23 @@ impl Places for HybridPlaces {
         }
     }
 
-    fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Lpn>, under_way: u32) -> Option<ReclaimRequest> {
-        // A merge goes step by step.
-        if under_way > 0 {
-            return None;
-        }
-        let next = match self.merge.take() {
-            Some(Merge::Emptying { slot, looked }) => self.empty(turn, slot, looked),
-            Some(Merge::Last) => unreachable!("trans{} has a step under way", self.index),
-            None => None,
-        };
-        let step = match next {
-            Some(step) => step,
-            None => {
-                let slot = match waiting {
-                    Some(lpn) => self.pick_for(lpn),
-                    None => self.pick_ahead(),
-                };
-                self.begin(turn, slot?)?
-            }
-        };
+    fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Waiting>, _under_way: u32) -> Option<ReclaimRequest> {
+        let step = self.next_step(turn).or_else(|| self.next_merge(turn, waiting))?;
         let step = MergeStep { on_demand: waiting.is_some(), ..step };
         Some(ReclaimRequest { trans: self.index, merge: Some(step) })
     }
 
-    fn reclaimed(&mut self, turn: &mut Turn<'_>, group: Option<u32>) -> bool {
-        self.end_step(turn);
+    fn reclaimed(&mut self, _turn: &mut Turn<'_>, group: Option<u32>) -> bool {
         if let Some(group) = group {
             self.map.erased(group);
             self.groups.erased(group);
             self.free.insert(group);
         }
         true
+    }
+
+    fn end_step(&mut self, turn: &mut Turn<'_>, block: u32) {
+        self.end_step_of(turn, block);
     }
 
     fn close_filled(&mut self, _turn: &mut Turn<'_>) {
@@ -463,22 +315,13 @@ impl Places for HybridPlaces {
         unreachable!("programs do not fail under hybrid mapping: group {group}")
     }
 
-    fn retire(&mut self, turn: &mut Turn<'_>, group: u32) {
-        self.end_step(turn);
+    fn retire(&mut self, _turn: &mut Turn<'_>, group: u32) {
         self.groups.retire(group);
+        self.count_usable();
         self.look_at_room();
     }
 
     fn tidy(&mut self, turn: &mut Turn<'_>) -> Option<MergeStep> {
-        if let Some((block, set)) = self.coldest().filter(|_| self.can_copy()) {
-            self.merge = Some(Merge::Last);
-            let group = self.open_group(turn, set);
-            return Some(self.replace(turn, block, group, 0));
-        }
-        let enough = f64::from(self.spare()) >= self.reclaim.background_free * f64::from(self.owned);
-        // A log group that takes further pages is merged only if that moves none: the more it takes, the more a merge is worth.
-        let is_worth_it = |log: &Log| log.written == self.groups.pages() || self.groups.valid_count(log.group) == 0;
-        let slot = if enough { None } else { self.pick(is_worth_it) };
-        self.begin(turn, slot?)
+        self.level(turn).or_else(|| self.merge_at_rest(turn))
     }
 }

@@ -7,6 +7,7 @@
 //! the buffer, or the range lock of the command, keeps readers away. Nothing keeps them away from a page that is moved, so its
 //! map entry changes only when the new place is programmed.
 
+mod held;
 mod hybrid;
 mod moves;
 mod pace;
@@ -18,14 +19,16 @@ use crate::policies::trans_of;
 use crate::spares::needs;
 use crate::stages::Answers;
 use crate::{AddressSplit, Drive, Firmware, Mapping, MappingScheme, Mutation, Settings, Spares, Tables, Turn, Work};
+use held::Held;
+pub(crate) use held::Waiting;
 use hybrid::HybridPlaces;
 use moves::Moving;
 use page::PagePlaces;
-pub(crate) use page::{kept_for, moves_at_a_time, victims_at_a_time, write_points};
+pub(crate) use page::{kept_for, moves_at_a_time, reclaims_at_a_time, victims_at_a_time, write_points};
 pub use page::{working_groups, write_points_of};
 use prefetch_index::prefetch_index;
 use stage::{Accepts, Address, LineId, Stage};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
 
@@ -35,6 +38,14 @@ pub(crate) trait Places: Send {
     fn locate(&self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn>;
     /// Whether nothing may be served for the host before something is reclaimed.
     fn must_stop(&self) -> bool;
+    /// What a page shares its room with: a write waits behind those that wait for the same, and behind no others.
+    fn room(&self, _lpn: Lpn) -> u32 {
+        0
+    }
+    /// Whether a write of a page that waits is worth another try.
+    fn has_room(&self, _lpn: Lpn) -> bool {
+        !self.must_stop()
+    }
     /// A page leaves a victim.
     fn leaves(&mut self, _from: Ppn) {}
     /// A victim is done with, or there was none: its group, whether this thread had asked for it, and whether it can be written again.
@@ -59,10 +70,12 @@ pub(crate) trait Places: Send {
     fn bury(&mut self, turn: &mut Turn<'_>, lpns: &[Lpn], before: &mut Vec<Option<Ppn>>) -> Option<Ppn>;
     /// A page is somewhere else now, or nowhere.
     fn remap(&mut self, turn: &mut Turn<'_>, lpn: Lpn, to: Option<Ppn>);
-    /// What BGC is to be asked for, beside so much that is under way. `waiting` is the page of the first held request.
-    fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Lpn>, under_way: u32) -> Option<ReclaimRequest>;
+    /// What BGC is to be asked for, beside so much that is under way.
+    fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Waiting>, under_way: u32) -> Option<ReclaimRequest>;
     /// BGC did what it was asked for, and this group is erased; `false` if there was nothing to reclaim.
     fn reclaimed(&mut self, turn: &mut Turn<'_>, group: Option<u32>) -> bool;
+    /// The step of a merge of this logical block is over, before what became of the group is told.
+    fn end_step(&mut self, _turn: &mut Turn<'_>, _block: u32) {}
     /// The pages that were given a place are counted there, or expected: groups that are full now are seen to be.
     fn close_filled(&mut self, turn: &mut Turn<'_>);
     /// Nothing more is placed in this group.
@@ -121,9 +134,11 @@ pub(crate) struct Trans {
     /// Reclaims that were asked for and are under way.
     reclaiming: u32,
     /// Requests of the host that wait for it.
-    held: VecDeque<TransRequest>,
+    held: Held,
     /// Whether the host is served while this thread waits for a group.
     paced: bool,
+    /// Whether what is read waits for nothing.
+    reads_on: bool,
     /// The next ticket at each FCMD thread, where several threads run this part and their messages could overtake each other.
     tickets: Option<Vec<u32>>,
 }
@@ -155,10 +170,11 @@ impl Trans {
             places,
             sequence,
             paced,
+            reads_on: paced || settings.mapping != MappingScheme::Page,
             mutation: settings.mutation,
             moving: Vec::new(),
             reclaiming: 0,
-            held: VecDeque::new(),
+            held: Held::default(),
         }
     }
 
@@ -179,14 +195,16 @@ impl Trans {
             TransOperation::Sign => self.sign(turn, &request),
             TransOperation::Erase(page) => self.erase(turn, request, page),
             TransOperation::Tidy => self.tidy(turn, request),
-            TransOperation::Read if self.paced => {
+            TransOperation::Read if self.reads_on => {
                 self.serve(turn, &request);
             }
             _ if self.is_too_late(&request) => self.refuse(turn, &request),
             _ => {
-                // On-demand reclaim blocks this thread for the host, and only this one (DeepFlash §4.4), or its writes alone.
-                if !self.held.is_empty() || self.places.must_stop() || !self.serve(turn, &request) {
-                    self.held.push_back(request);
+                // On-demand reclaim blocks this thread for the host, and only this one (DeepFlash §4.4), or its writes alone; with
+                // hybrid mapping the writes of a set.
+                let room = self.places.room(request.lpn);
+                if self.held.has(room) || self.places.must_stop() || !self.serve(turn, &request) {
+                    self.held.push(room, request);
                 }
             }
         }
@@ -199,8 +217,10 @@ impl Trans {
     /// The power fails: pages of the buffer get places without further ado, those first that wait for room. What else was asked for
     /// nobody waits for any more.
     fn on_last_request(&mut self, turn: &mut Turn<'_>, request: TransRequest) {
-        for held in std::mem::take(&mut self.held).iter().filter(|held| is_buffered(held)) {
-            self.serve_or_refuse(turn, held);
+        while let Some(held) = self.held.pop(0) {
+            if is_buffered(&held) {
+                self.serve_or_refuse(turn, &held);
+            }
         }
         match request.operation {
             TransOperation::Write | TransOperation::Discard if is_buffered(&request) => {
@@ -223,7 +243,7 @@ impl Trans {
     }
 
     fn ask_for_reclaim(&mut self, turn: &mut Turn<'_>) {
-        let waiting = self.held.front().map(|request| request.lpn);
+        let waiting = self.held.waiting();
         while let Some(request) = self.places.wanted(turn, waiting, self.reclaiming) {
             self.reclaiming += 1;
             turn.send(self.bgc, request);
@@ -364,11 +384,11 @@ impl Trans {
 
     /// The drive is idle.
     fn tidy(&mut self, turn: &mut Turn<'_>, request: TransRequest) {
-        if self.reclaiming == 0
-            && let Some(step) = self.places.tidy(turn)
-        {
-            self.reclaiming = 1;
-            turn.send(self.bgc, ReclaimRequest { trans: self.index, merge: Some(step) });
+        if self.reclaiming == 0 {
+            while let Some(step) = self.places.tidy(turn) {
+                self.reclaiming += 1;
+                turn.send(self.bgc, ReclaimRequest { trans: self.index, merge: Some(step) });
+            }
         }
         self.answer(turn, &request);
     }
@@ -455,7 +475,7 @@ impl Trans {
         }
         let read_only = groups.is_read_only();
         assert!(self.held.is_empty() || read_only, "trans{} has no room and no garbage", self.index);
-        while let Some(request) = self.held.pop_front() {
+        while let Some(request) = self.held.pop(0) {
             let keeps_room = self.tables.is_closed_with_buffer() && is_buffered(&request);
             if request.operation == TransOperation::Read || keeps_room {
                 self.serve_or_refuse(turn, &request);
@@ -469,6 +489,9 @@ impl Trans {
         self.reclaiming -= u32::from(reclaimed.asked);
         let group = reclaimed.first.map(|first| self.tables.groups.group(first));
         self.places.ended(group, reclaimed.asked, group.is_some() && reclaimed.sound);
+        if let Some(block) = reclaimed.merged {
+            self.places.end_step(turn, block);
+        }
         match group.filter(|_| !reclaimed.sound) {
             Some(bad) => {
                 self.places.retire(turn, bad);
@@ -494,13 +517,15 @@ impl Trans {
 
     /// Serves what waited for room, as far as there is some.
     fn serve_held(&mut self, turn: &mut Turn<'_>) {
-        while let Some(&request) = self.held.front() {
+        let mut at = 0;
+        while let Some(request) = self.held.first(at) {
             if self.is_too_late(&request) {
                 self.refuse(turn, &request);
-            } else if self.places.must_stop() || !self.serve(turn, &request) {
-                break;
+            } else if !self.places.has_room(request.lpn) || !self.serve(turn, &request) {
+                at += 1;
+                continue;
             }
-            self.held.pop_front();
+            self.held.pop(at);
         }
     }
 }

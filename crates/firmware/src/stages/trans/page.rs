@@ -9,7 +9,7 @@
 //! needed, and where there are groups to spare. After a power cut nothing tells it from others: what is left of it is filled as they are.
 
 use super::room::{Begin, Room};
-use super::{Placed, Places};
+use super::{Placed, Places, Waiting};
 use crate::message::{MergeStep, ReclaimRequest};
 use crate::policies::shares;
 use crate::stages::free::FreeGroups;
@@ -36,8 +36,16 @@ pub(crate) fn victims_at_a_time(most: u16, spares: u32, filled: u32) -> u32 {
     u32::from(most).min(spares / 4).min(filled).max(1)
 }
 
-/// Pages that may be on their way out of the victims of a TRANS thread at a time, each with one of its transactions. A merge copies to one
-/// group, and reads from many.
+/// What a TRANS thread asks BGC for at a time at most: victims, or steps of merges.
+pub(crate) fn reclaims_at_a_time(settings: &Settings, tables: &Tables) -> u32 {
+    match &tables.mapping {
+        Mapping::Page(_) => settings.reclaim.victims.into(),
+        Mapping::Hybrid(map) => map.merges_at_a_time(),
+    }
+}
+
+/// Pages that may be on their way out of the victims of a TRANS thread at a time, each with one of its transactions. Merges are many, and
+/// each has its own bound.
 pub(crate) fn moves_at_a_time(settings: &Settings, tables: &Tables, trans: u8) -> u32 {
     let groups = &tables.groups;
     match tables.mapping {
@@ -404,7 +412,7 @@ impl Places for PagePlaces {
         self.exchange(turn, lpn, old, to);
     }
 
-    fn wanted(&mut self, _turn: &mut Turn<'_>, waiting: Option<Lpn>, under_way: u32) -> Option<ReclaimRequest> {
+    fn wanted(&mut self, _turn: &mut Turn<'_>, waiting: Option<Waiting>, under_way: u32) -> Option<ReclaimRequest> {
         self.room.check(|| unfilled(&self.open, self.tables.groups.pages()));
         let wanted = self.room.wants_victim(waiting.is_some(), under_way);
         wanted.then_some(ReclaimRequest { trans: self.index, merge: None })
