@@ -1,10 +1,17 @@
 //! A case: everything that a checked run follows from, and the command that repeats it.
 
+use super::draw::Draw;
 use super::trial::{Report, trial};
 use firmware::Mutation;
 use firmware::architecture::{ARCHITECTURES, Architecture};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Power cuts of a case that has many.
+const CUTS_MANY: u32 = 12;
+
+/// Which cases have many is drawn apart from all else.
+const OFTEN: u64 = 0x5eed_000f_0000_0000;
 
 /// What a run is drawn from. Two equal cases are the same run.
 #[derive(Clone, Copy)]
@@ -58,7 +65,10 @@ impl Case {
         let mix = seed / ARCHITECTURES.len() as u64;
         let ios = [100, 300, 1_000, 2_000][(mix % 4) as usize];
         let cuts = 1 + (mix / 4 % 3) as u32;
-        Case { seed, architecture, ios, cuts, one_queue: false, plain: false, mutation: None }
+        let case = Case { seed, architecture, ios, cuts, one_queue: false, plain: false, mutation: None };
+        // What cuts leave behind meets further ones: after many of them a drive is in states that few do not bring about.
+        let is_cut_often = case.hammers() && Draw::new(seed ^ OFTEN).within(0..=7) == 0;
+        Case { cuts: if is_cut_often { CUTS_MANY } else { cuts }, ..case }
     }
 
     /// Whether it writes pages over and over on a drive that is full.

@@ -79,6 +79,9 @@ pub struct Report {
     pub carried: [u64; 4],
 }
 
+/// Power cuts of most cases at most. A drive that stands more meets, some time, failures that follow each other too closely.
+const CUTS_FEW: u32 = 3;
+
 /// The moments of the cuts and what they tear, apart from other draws so that a smaller case is cut alike.
 struct Fates(Draw);
 
@@ -133,7 +136,7 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
             2 if device.faults.is_some() => await_moment(&mut session, 400, Session::is_replacing)?,
             _ => {}
         }
-        close(&session, &device, &mut report, &mut failures)?;
+        close(case, &session, &device, &mut report, &mut failures)?;
         report.read_only += u64::from(session.failures().2);
         let remains = session.cut(&mut || fates.fate())?;
         report.cuts += 1;
@@ -154,15 +157,21 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         }
     }
     session.run_before(Time::NEVER)?;
-    close(&session, &device, &mut report, &mut failures)?;
+    close(case, &session, &device, &mut report, &mut failures)?;
     report.carried = session.carried();
     Ok(report)
 }
 
 /// Checks a drive that is to be switched off, and counts what it did. `failures` are the media errors that were seen before.
-fn close(session: &Session, device: &Device, report: &mut Report, failures: &mut usize) -> Result<(), SessionError> {
+fn close(
+    case: &Case,
+    session: &Session,
+    device: &Device,
+    report: &mut Report,
+    failures: &mut usize,
+) -> Result<(), SessionError> {
     session.check_maps()?;
-    check_closed(session, device)?;
+    check_closed(case, session, device)?;
     *failures = session.check_media_errors(*failures)?;
     report.erases += session.reclaimed();
     let (failed, given_up, _) = session.failures();
@@ -175,16 +184,16 @@ fn close(session: &Session, device: &Device, report: &mut Report, failures: &mut
 }
 
 /// A drive takes no more writes only where it has fewer groups than it needs. It may as well where failures came in a row and have left
-/// groups that cannot be emptied for want of room: with flash that fails often, or stands few erases. But then there is no such room, in a
-/// drive whose workers gather all that there is.
-fn check_closed(session: &Session, device: &Device) -> Result<(), SessionError> {
+/// groups that cannot be emptied for want of room: with flash that fails often, or stands few erases, or in a life of many cuts. But then
+/// there is no such room, in a drive whose workers gather all that there is.
+fn check_closed(case: &Case, session: &Session, device: &Device) -> Result<(), SessionError> {
     if !session.is_closed_with_spares(device) {
         return Ok(());
     }
     let (worn, is_hybrid) = (device.erases_max < ERASES_MANY, device.settings.mapping != MappingScheme::Page);
     let often =
         device.faults.as_ref().is_some_and(|faults| faults.erase_failures > 0.02 || faults.program_failures > 0.002);
-    let fails_rarely = !worn && !is_hybrid && !often;
+    let fails_rarely = !worn && !is_hybrid && !often && case.cuts <= CUTS_FEW;
     let gathers_room = device.architecture.retires_blocks() && !device.architecture.replaces_blocks();
     let victim = session.fitting_victim().filter(|_| gathers_room);
     if fails_rarely || victim.is_some() {

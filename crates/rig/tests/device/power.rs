@@ -20,7 +20,7 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::AnswerEarly, 0, 16),
     (Mutation::FlushEarly, 0, 16),
     (Mutation::ReadEarly, 64, 16),
-    (Mutation::EraseUnfenced, 912, 16),
+    (Mutation::EraseUnfenced, 48, 16),
     (Mutation::ShortScan, 0, 16),
     (Mutation::OldestWins, 0, 16),
     (Mutation::VersionsAnew, 16, 16),
@@ -34,8 +34,8 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::MisdirectRead, 0, 16),
     (Mutation::KeepReplacedNumber, 640, 16),
     (Mutation::FillBadGroup, 0, 16),
-    (Mutation::RenumberTombstone, 160, 16),
-    (Mutation::TrustHalfErased, 4832, 16),
+    (Mutation::RenumberTombstone, 48, 16),
+    (Mutation::TrustHalfErased, 128, 16),
     (Mutation::ForgetUnreadable, 16, 16),
     (Mutation::SkipLastRange, 0, 16),
     (Mutation::CopyUnforced, 0, 16),
@@ -44,7 +44,7 @@ const FOUND: &[(Mutation, u64, u64)] = &[
 
 /// The same of those that are planted in architectures without DeepFlash's parts, too.
 const FOUND_ELSEWHERE: &[(Mutation, &str, u64, u64)] =
-    &[(Mutation::RenumberTombstone, "pipessd", 400, 16), (Mutation::RenumberTombstone, "tradition", 80, 16)];
+    &[(Mutation::RenumberTombstone, "pipessd", 48, 16), (Mutation::RenumberTombstone, "tradition", 48, 16)];
 
 #[test]
 fn what_was_promised_survives_power_cuts() {
