@@ -17,11 +17,9 @@ pub(super) const BLOCKS: [u32; 2] = [16, 8];
 /// Times as many requests as in other cases: groups must be erased a few times each.
 const LONGER: u64 = 6;
 
-/// Whether a case is one of these: of those that write over and over every third, where such pages have a group of their own. With a
-/// planted bug the cases are what they were.
+/// Whether a case is one of these: of those that write over and over every third. With a planted bug the cases are what they were.
 pub(super) fn levels(case: &Case) -> bool {
-    let has_own = case.architecture.name() != "tradition";
-    case.mutation.is_none() && has_own && case.hammers() && Draw::new(case.seed ^ LEVELS).within(0..=2) == 0
+    case.mutation.is_none() && case.hammers() && Draw::new(case.seed ^ LEVELS).within(0..=2) == 0
 }
 
 /// The device of such a case moves what wears little as soon as it can.

@@ -327,7 +327,8 @@ impl Worker {
     }
 
     /// What was chosen in the background, if it is still there. There may be less room than a group has valid pages: then, where a page
-    /// waits, it is the one that has fewest, if there is room for these.
+    /// waits, it is the one that has fewest, if there is room for these. So it is, too, while less is free than one victim needs: if its
+    /// erase fails, what it held has taken room for nothing.
     fn choose(&self) -> Option<u32> {
         let (groups, settings) = (&self.shared.tables.groups, &self.shared.settings.reclaim);
         let room = self.points.room() + self.shared.pool.room();
@@ -335,7 +336,8 @@ impl Worker {
         if let Some(group) = self.reclaim.in_background {
             return Some(group).filter(|&group| groups.state(group) == GroupState::Closed).filter(fits);
         }
-        let usual = pick_victim(groups, 0, settings.victim).filter(fits);
+        let usual = Some(settings.victim).filter(|_| !self.shared.pool.is_short());
+        let usual = usual.and_then(|policy| pick_victim(groups, 0, policy)).filter(fits);
         usual.or_else(|| pick_victim(groups, 0, VictimPolicy::Greedy).filter(fits))
     }
 
