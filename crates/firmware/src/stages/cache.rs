@@ -60,6 +60,8 @@ pub(crate) struct Cache {
     occupied: Marks,
     /// Frames for evictions.
     spares: Vec<u32>,
+    /// Evictions that have not been answered: TRANS is to place them, or FCMD to program.
+    evictions: u32,
     /// Requests that wait for an entry's eviction or for a spare frame, in the order they came, each with the place of its entry.
     waiting: VecDeque<(usize, CacheRequest)>,
     flushing: Option<Flushing>,
@@ -98,6 +100,7 @@ impl Cache {
             entries,
             occupied,
             spares,
+            evictions: 0,
             waiting: VecDeque::new(),
             flushing: None,
             flush_cursor: 0,
@@ -285,6 +288,7 @@ impl Cache {
     /// It counts for the command of `key`, the one that waits for it.
     fn evict(&mut self, turn: &mut Turn<'_>, place: usize, lpn: Lpn, next: Option<Lpn>, key: CommandKey) {
         turn.spend(Work::EvictEntry);
+        self.count_evictions(self.evictions + 1);
         let spare = self.spares.pop().expect("the caller looked");
         let entry = &mut self.entries[place];
         assert_eq!(entry.evicting, NONE);
@@ -295,6 +299,14 @@ impl Cache {
         let requester = Requester { group: Asker::Cache, index: self.index, tag: place as u32 };
         let eviction = CacheRequest { operation: CacheOperation::Write, lpn, frame, pieces: 0, requester, key };
         self.ask(turn, if void { TransOperation::Discard } else { TransOperation::Write }, &eviction);
+    }
+
+    /// Lets BGC and LOG see whether what the buffer put out is still on its way, of which no command tells any more.
+    fn count_evictions(&mut self, under_way: u32) {
+        let before = std::mem::replace(&mut self.evictions, under_way);
+        if (before == 0) != (under_way == 0) {
+            self.tables.show_evictions(self.index.into(), under_way > 0);
+        }
     }
 
     /// An eviction is on flash.
@@ -445,7 +457,11 @@ impl Stage<Firmware> for Cache {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
         match *message {
             Message::CacheRequest(request) => self.on_request(turn, request),
-            Message::PageDone(done) => self.on_evicted(turn, done),
+            Message::PageDone(done) => {
+                self.on_evicted(turn, done);
+                // It counts until those that follow it do.
+                self.count_evictions(self.evictions - 1);
+            }
             other => unreachable!("cache{} was sent {other:?}", self.index),
         }
     }

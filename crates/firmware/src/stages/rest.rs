@@ -20,8 +20,8 @@ pub(crate) struct Rest {
 }
 
 impl Rest {
-    /// Since when none of the threads that run commands had one, as far as looks tell; none while one has. Commands that came and went
-    /// between two looks end a rest: at one command at a time, a look falls between two of them often enough.
+    /// Since when the drive was idle, as far as looks tell; none while it is not. Commands that came and went between two looks end a rest:
+    /// at one command at a time, a look falls between two of them often enough.
     pub(crate) fn look(&mut self, now: Time, tables: &Tables, threads: u16) -> Option<Time> {
         let signs = (0..usize::from(threads)).map(|thread| tables.signs_of_life(thread)).sum();
         let is_quiet = signs == std::mem::replace(&mut self.signs, signs);
@@ -49,7 +49,11 @@ pub(crate) fn rest_after(took: Span, share: f64) -> Span {
     Span::from_nanos_f64((took / share - took).min(REST_MAX.secs_f64() * 1e9))
 }
 
-/// Whether no thread that runs commands has one.
-pub(crate) fn is_idle(tables: &Tables, threads: u16) -> bool {
-    (0..usize::from(threads)).all(|thread| tables.commands_under_way(thread) == 0)
+/// Whether no thread that runs commands has one, and translations are drained (DeepFlash §4.4).
+///
+/// Without a command TRANS has nothing left for the host but what the buffer puts out unasked, and only CACHE is told when that is
+/// programmed. What BGC and LOG have under way does not count, or they would stop themselves. What TRANS holds for want of room is not in
+/// their way either: reclaim on demand makes that room, which asks for no rest, or the page is refused.
+fn is_idle(tables: &Tables, threads: u16) -> bool {
+    (0..usize::from(threads)).all(|thread| tables.commands_under_way(thread) == 0) && !tables.is_evicting()
 }

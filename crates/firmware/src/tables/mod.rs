@@ -65,6 +65,8 @@ pub struct Tables {
     pub lists: Words,
     /// What each NVMQ thread is doing, a line each: commands under way in the lower half of a word, signs of life in the upper.
     active: Words,
+    /// Whether each CACHE thread has pages on their way to flash, a line each. Turns do not pay for it, as they do not for `active`.
+    evicting: Words,
     /// Buffer tags: of an entry the pages cached and evicted; of a line of `tradition` its page, and whether that is dirty.
     pub tags: Words,
     /// Page buffers.
@@ -137,6 +139,7 @@ impl Tables {
             die_lines: memory.narrow(drive.geometry().die_count() as usize),
             die_points: memory.narrow(drive.geometry().die_count() as usize),
             versions: memory.wide(1),
+            evicting: memory.beside(usize::from(settings.parts.cache) * LINE_WORDS),
             backup: Backup::new(memory, drive, settings.parts.trans, buffered, groups.pages()),
             shared: Arc::default(),
             groups,
@@ -184,6 +187,14 @@ impl Tables {
     /// How often a thread has shown what it does, modulo 2^32.
     pub(crate) fn signs_of_life(&self, thread: usize) -> u64 {
         self.active.get(Tables::line(thread)) >> 32
+    }
+    /// Shows whether a CACHE thread has pages on their way to flash, which only whoever runs that part says.
+    pub(crate) fn show_evictions(&self, thread: usize, are_under_way: bool) {
+        self.evicting.set(Tables::line(thread), are_under_way.into());
+    }
+    /// Whether any CACHE thread has pages on their way to flash.
+    pub(crate) fn is_evicting(&self) -> bool {
+        (0..self.evicting.len()).step_by(LINE_WORDS).any(|word| self.evicting.get(word) != 0)
     }
     /// Places of a queue's SQ or CQ buffer ring.
     pub fn ring(&self) -> usize {

@@ -44,7 +44,7 @@ const FOUND: &[(Mutation, u64, u64)] = &[
 
 /// The same of those that are planted in architectures without DeepFlash's parts, too.
 const FOUND_ELSEWHERE: &[(Mutation, &str, u64, u64)] =
-    &[(Mutation::RenumberTombstone, "pipessd", 48, 16), (Mutation::RenumberTombstone, "tradition", 48, 16)];
+    &[(Mutation::RenumberTombstone, "pipessd", 48, 16), (Mutation::RenumberTombstone, "tradition", 80, 16)];
 
 #[test]
 fn what_was_promised_survives_power_cuts() {

@@ -348,6 +348,43 @@ fn writes_that_wait_for_flash_leave_no_time_to_reclaim_in() {
     }
 }
 
+/// What the buffer puts out is still on its way when its host was answered long ago: BGC and LOG wait until that is on flash. In a pause of
+/// 40 ms both have time; where a program takes 200 ms the drive does not rest in it, though no command is under way.
+#[test]
+fn a_drive_does_not_rest_before_what_left_its_buffer_is_on_flash() {
+    for &architecture in ARCHITECTURES {
+        let small = Small { architecture, fill: Fill::Random { times: 0.5 }, ..Small::default() };
+        let run = |background, program| {
+            let mut device = small.device();
+            device.timing.program = [Span::from_millis(program); 3];
+            let reclaim = device.settings.reclaim;
+            device.settings.reclaim =
+                ReclaimSettings { background, idle: Span::from_millis(1), background_free: 0.9, ..reclaim };
+            device.settings.journal.only_when_idle = true;
+            device.settings.cache.size = Bytes(16 * 4096);
+            // Two of the first burst evict a page each, and the others another two: dies enough have nothing to do, and no entry is asked
+            // for a page while it has one under way, so that nobody waits for flash.
+            let bursts = Arrivals::Bursty { per_second: 18_000.0, lead_ms: 0.0, on_ms: 1.0, off_ms: 40.0 };
+            let recipe = Recipe {
+                arrivals: bursts,
+                ..Recipe::fixed("bursts", Pattern::Sequential { streams: Some(1) }, 0.0, 4096)
+            };
+            let source = recipe.source(&Parameters::new(small.sectors(), 1)).expect("a drawable workload");
+            let phase = Phase { ios: Some(20), ..Phase::new("bursts", Box::new(source), Pace::Timed) };
+            let summary = good(&device, phase);
+            (summary.flash.expect("it has flash").reads, summary.journal.map_or(0, |journal| journal.pages))
+        };
+        let [[never, soon], [slow_never, slow]] = [1, 200].map(|program| [false, true].map(|it| run(it, program)));
+        let name = architecture.name();
+        assert!(
+            soon.0 > never.0,
+            "{name}: {soon:?} pages read and programmed by LOG, {never:?} without the background"
+        );
+        assert_eq!(soon.1 > 0, small.settings().parts.log > 0, "{name}: {soon:?}");
+        assert_eq!(slow, (slow_never.0, 0), "{name}: {slow:?} and {slow_never:?} with slow programs");
+    }
+}
+
 /// What preconditioning leaves is what overwriting leaves: writes cost as much at once as they do after many more. So it is where groups
 /// are many and small, and where those that are filled are a large share of the drive.
 #[test]
