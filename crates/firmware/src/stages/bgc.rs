@@ -92,8 +92,6 @@ struct Leaving {
     /// Pages on their way out, and how many may be.
     pages: u32,
     most: u32,
-    /// As many as keep one die busy.
-    of_group: u32,
     /// Victims with pages that have not been looked at.
     waiting: u32,
 }
@@ -102,12 +100,6 @@ impl Leaving {
     /// Whether a further page may leave.
     fn has_place(self) -> bool {
         self.pages < self.most
-    }
-
-    /// Whether one of this victim may. Cold pages all go to one die: no more of them are under way than keep that busy, for while they
-    /// stand in line there they keep those of other victims from leaving.
-    fn has_place_for(self, victim: &Victim) -> bool {
-        self.has_place() && !(victim.levels && victim.under_way >= self.of_group)
     }
 }
 
@@ -195,8 +187,7 @@ impl Bgc {
         let victims = Bgc::victims(&settings, &tables);
         let most = |trans| if serves(&settings, index, trans) { moves_at_a_time(&settings, &tables, trans) } else { 0 };
         let trans = 0..settings.parts.trans as u8;
-        let of_group = u32::from(settings.reclaim.window_per_group).saturating_mul(tables.groups.planes());
-        let leaving = trans.map(|trans| Leaving { pages: 0, most: most(trans), of_group, waiting: 0 });
+        let leaving = trans.map(|trans| Leaving { pages: 0, most: most(trans), waiting: 0 });
         let spares = |trans: u16| Spares::of(&tables, trans, needs(&drive, &settings, &tables, trans));
         let at_rest = (0..settings.parts.trans.into()).map(|trans| AtRest::new(trans, RESERVED_GROUPS + 1)).collect();
         Bgc {
@@ -284,19 +275,23 @@ impl Bgc {
         self.fill_window(turn, at);
     }
 
-    /// Pages of a victim that may be under way. Those of a merge are read before those before them are programmed, on the one die where
-    /// they go to: some are enough to keep it busy, and of many merges each gets its share of the window.
+    /// Pages of a victim that may be under way. Cold ones all go to one die: no more than keep that busy, for while they stand in line
+    /// there they keep those of other victims from leaving. Those of a merge go to one die too, where they are read before those
+    /// before them are programmed; and of many merges each gets its share of the window.
     fn most_of(&self, victim: &Victim) -> u32 {
-        if victim.merged.is_none() {
-            return u32::MAX;
-        }
         let (reclaim, planes) = (&self.settings.reclaim, self.tables.groups.planes());
-        let most = u32::from(reclaim.window_per_group).saturating_mul(planes);
-        (u32::from(reclaim.window) / self.busy.max(1)).clamp(planes, most)
+        let of_die = u32::from(reclaim.window_per_group).saturating_mul(planes);
+        if victim.merged.is_some() {
+            (u32::from(reclaim.window) / self.busy.max(1)).clamp(planes, of_die)
+        } else if victim.levels {
+            of_die
+        } else {
+            u32::MAX
+        }
     }
 
     fn is_at_rest(&self) -> bool {
-        self.victims.iter().all(Option::is_none)
+        self.busy == 0
     }
 
     /// Whether it has a victim that no TRANS thread asked for: the place for one is taken.
@@ -324,8 +319,8 @@ impl Bgc {
         let pages = self.tables.groups.pages();
         let (waited, most) = (victim.next < pages, self.most_of(&victim));
         let trans = usize::from(victim.trans);
-        let has_place = |bgc: &Bgc, victim: &Victim| !bgc.vacant.is_empty() && bgc.leaving[trans].has_place_for(victim);
-        while victim.next < pages && victim.under_way < most && has_place(self, &victim) {
+        let has_place = |bgc: &Bgc| !bgc.vacant.is_empty() && bgc.leaving[trans].has_place();
+        while victim.next < pages && victim.under_way < most && has_place(self) {
             if let Some(from) = self.source(turn, &victim) {
                 let place = self.vacant.pop().expect("one is vacant");
                 self.window[place] = Some(Moving { victim: at, from, lpn: UNPROGRAMMED, step: Step::Read });
@@ -364,7 +359,7 @@ impl Bgc {
             let waits = |victim: &Option<Victim>| {
                 let waiting = victim.as_ref().filter(|victim| victim.next < pages);
                 let waiting = waiting.filter(|victim| victim.under_way < self.most_of(victim));
-                waiting.is_some_and(|victim| self.leaving[usize::from(victim.trans)].has_place_for(victim))
+                waiting.is_some_and(|victim| self.leaving[usize::from(victim.trans)].has_place())
             };
             let (before, behind) = self.victims.split_at(self.turn_in_window);
             let next = behind.iter().position(waits).map(|at| self.turn_in_window + at);

@@ -21,7 +21,7 @@
 
 use super::worker::{Step, Worker};
 use crate::message::*;
-use crate::policies::{AtRest, pick_victim};
+use crate::policies::{AtRest, Pick, pick_victim};
 use crate::stages::rest::Rest;
 use crate::{GroupState, Mutation, Note, Turn, VictimPolicy, Work};
 use flash::Operation;
@@ -87,9 +87,7 @@ pub(crate) struct Reclaim {
     sound: bool,
     since: Time,
     /// The group that was chosen while the drive was idle, if nobody waits for room.
-    in_background: Option<u32>,
-    /// Whether that was because it wore little.
-    levels: bool,
+    in_background: Option<Pick>,
     /// Whether it was tried for the page that waits: that goes on if it has room at all.
     tried: bool,
     /// Whether nothing can be reclaimed any more.
@@ -114,7 +112,6 @@ impl Reclaim {
             sound: true,
             since: Time::ZERO,
             in_background: None,
-            levels: false,
             tried: false,
             is_at_end: false,
             rest: Rest::default(),
@@ -333,7 +330,7 @@ impl Worker {
         let (groups, settings) = (&self.shared.tables.groups, &self.shared.settings.reclaim);
         let room = self.points.room() + self.shared.pool.room();
         let fits = |group: &u32| groups.valid_count(*group) <= room;
-        if let Some(group) = self.reclaim.in_background {
+        if let Some(Pick { group, .. }) = self.reclaim.in_background {
             return Some(group).filter(|&group| groups.state(group) == GroupState::Closed).filter(fits);
         }
         let usual = Some(settings.victim).filter(|_| !self.shared.pool.is_short());
@@ -461,7 +458,8 @@ impl Worker {
                 self.shared.spares.look(&self.shared.tables.groups);
             }
         }
-        turn.note(Note::GroupReclaimed { moved, on_demand, levels: !on_demand && self.reclaim.levels, since });
+        let levels = self.reclaim.in_background.is_some_and(|pick| pick.levels);
+        turn.note(Note::GroupReclaimed { moved, on_demand, levels, since });
         if self.shared.pool.is_short() {
             // Nobody else may begin to reclaim meanwhile: what room was gained is this worker's.
             self.reclaim.phase = Phase::Starting;
@@ -488,9 +486,7 @@ impl Worker {
         if self.step != Step::Idle || rest.is_none_or(|since| now.since(since) < settings.idle) {
             return;
         }
-        let pick = self.reclaim.at_rest.pick(&self.shared.tables.groups, &settings, || true);
-        self.reclaim.in_background = pick.map(|pick| pick.group);
-        self.reclaim.levels = pick.is_some_and(|pick| pick.levels);
+        self.reclaim.in_background = self.reclaim.at_rest.pick(&self.shared.tables.groups, &settings, || true);
         if self.reclaim.in_background.is_some() {
             self.points.pick_up(&self.shared.pool);
             self.ask_to_reclaim(turn);
