@@ -275,8 +275,8 @@ impl Settings {
         Settings { parts: architecture.parts(&settings), ..settings }
     }
 
-    /// Checks the relations that every architecture needs.
-    pub fn check(&self, page: Bytes) -> Result<(), SettingsError> {
+    /// Checks the relations that every architecture needs, for one of them.
+    pub fn check(&self, architecture: &dyn Architecture, page: Bytes) -> Result<(), SettingsError> {
         self.threads.check()?;
         self.lock.check()?;
         if self.commands < 2 || self.commands > 8192 {
@@ -337,10 +337,10 @@ impl Settings {
         if !(0.0..=1.0).contains(&self.reclaim.wear_share) {
             return refuse("reclaim.wear_share", self.reclaim.wear_share.to_string(), "a share from 0 to 1");
         }
-        self.check_journal(page)
+        self.check_journal(architecture.trans_key(), page)
     }
 
-    fn check_journal(&self, page: Bytes) -> Result<(), SettingsError> {
+    fn check_journal(&self, trans_key: &str, page: Bytes) -> Result<(), SettingsError> {
         // What is due all the time leaves a thread that has other work as well none for that.
         let (key, interval) = ("journal.interval_ms".into(), self.journal.interval);
         if self.parts.log > 0 && interval < Span::from_micros(1) {
@@ -358,7 +358,7 @@ impl Settings {
         let heads = page.0 / 8 - (HEAD_WORDS + CHECK_WORDS) as u64;
         if self.parts.log > 0 && u64::from(self.parts.trans) > heads {
             let expected = format!("at most {heads} threads of address translation, for the head of a checkpoint");
-            return Err(SettingsError { key: "threads".into(), value: self.parts.trans.to_string(), expected });
+            return Err(SettingsError { key: trans_key.into(), value: self.parts.trans.to_string(), expected });
         }
         Ok(())
     }

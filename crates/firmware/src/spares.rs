@@ -22,7 +22,7 @@ impl Spares {
 
     /// How many there are from the factory.
     fn total(&self, groups: &BlockGroups) -> i64 {
-        groups.owned(self.thread).count() as i64 - i64::from(self.needed)
+        i64::from(groups.owned_count(self.thread)) - i64::from(self.needed)
     }
 
     /// Whether any group is not used any more.
@@ -63,7 +63,7 @@ pub(crate) fn needs(drive: &Drive, settings: &Settings, tables: &Tables, index: 
     match &tables.mapping {
         Mapping::Page(_) => {
             let pages = shares(settings.split, drive.pages(), settings.parts.trans)[usize::from(index)];
-            let owned = tables.groups.owned(index.into()).count() as u64;
+            let owned = u64::from(tables.groups.owned_count(index.into()));
             Needs { pages, groups: owned / 32 + 4 + u64::from(tables.backup.room()) }
         }
         Mapping::Hybrid(map) => {

@@ -285,7 +285,7 @@ impl Device {
         &self,
         prepare: &mut dyn FnMut(&Arc<Drive>, &mut Tables),
     ) -> Result<(Drawing, Arc<Drive>), BuildError> {
-        self.settings.check(self.drive.geometry.shape().page)?;
+        self.settings.check(self.architecture, self.drive.geometry.shape().page)?;
         self.timing.validate(&self.drive.geometry)?;
         if let Some(faults) = &self.faults {
             faults.validate(&self.drive.geometry, self.tag_bytes())?;

@@ -40,6 +40,9 @@ impl Architecture for ManyLayered {
     fn groups(&self) -> &'static [ThreadGroup] {
         GROUPS
     }
+    fn trans_key(&self) -> &'static str {
+        "threads.instance"
+    }
     fn parts(&self, settings: &Settings) -> PartCounts {
         let (each, fcmd) = (settings.threads.of("instance"), settings.threads.of("fcmd"));
         PartCounts { nvmq: each, ilock: each, cache: each, trans: each, log: 1, bgc: each, fcmd }

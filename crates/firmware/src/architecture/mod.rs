@@ -95,6 +95,10 @@ pub trait Architecture: Sync {
     }
     /// How many of each part its threads run, given threads and locks.
     fn parts(&self, settings: &Settings) -> PartCounts;
+    /// The setting that decides how many TRANS threads there are.
+    fn trans_key(&self) -> &'static str {
+        "threads.trans"
+    }
     /// Cores that it runs on unless a run says otherwise; none if the platform's default does.
     fn cores(&self) -> Option<u16> {
         None
@@ -159,7 +163,7 @@ pub const ARCHITECTURES: &[&dyn Architecture] = &[
 fn check_room(tables: &Tables, needs: impl Iterator<Item = Needs>) -> Result<(), DrawError> {
     let per_group = u64::from(tables.groups.pages());
     for (trans, Needs { pages, groups }) in (0..).zip(needs) {
-        let owned = tables.groups.owned(u32::from(trans)).count() as u64 * per_group;
+        let owned = u64::from(tables.groups.owned_count(trans.into())) * per_group;
         let spare = groups * per_group;
         let needed = pages + spare;
         if needed > owned {

@@ -60,6 +60,9 @@ impl Architecture for Naive {
     fn groups(&self) -> &'static [ThreadGroup] {
         GROUPS
     }
+    fn trans_key(&self) -> &'static str {
+        "lock.regions"
+    }
     fn parts(&self, settings: &Settings) -> PartCounts {
         let (threads, regions) = (&settings.threads, settings.lock.regions);
         let (nvmq, fcmd) = (threads.of("hil"), threads.of("ftl"));

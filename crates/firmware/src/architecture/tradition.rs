@@ -95,7 +95,7 @@ struct Groups {
 /// Groups that each worker fills at a time.
 fn points_of(tables: &Tables, workers: u16) -> usize {
     let dies = tables.groups.dies() as usize / usize::from(workers);
-    write_points(dies.max(1), tables.groups.owned(0).count() / usize::from(workers))
+    write_points(dies.max(1), tables.groups.owned_count(0) as usize / usize::from(workers))
 }
 
 /// Every worker's open groups, one more of each that is not mapped whole yet, and what reclaim works with.
@@ -112,7 +112,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
         return Err(DrawError::PageMappingOnly);
     }
     let workers = settings.parts.nvmq;
-    let owned = tables.groups.owned(0).count();
+    let owned = tables.groups.owned_count(0) as usize;
     let points = points_of(&tables, workers);
     let needs = needs(drive, &tables, workers);
     super::check_room(&tables, std::iter::once(needs))?;

@@ -42,7 +42,7 @@ impl AtRest {
         settings: &ReclaimSettings,
         can_level: impl FnOnce() -> bool,
     ) -> Option<Pick> {
-        let owned = *self.owned.get_or_insert_with(|| groups.owned(self.owner).count() as u32);
+        let owned = *self.owned.get_or_insert_with(|| groups.owned_count(self.owner));
         let free = owned - groups.taken(self.owner);
         let is_short = f64::from(free) < settings.background_free * f64::from(owned);
         let may_be_due = settings.wear_gap > 0 || groups.flawed() > 0;

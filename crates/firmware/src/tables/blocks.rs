@@ -1,13 +1,11 @@
 //! What physical blocks hold: the same block of every plane of a die is one group, opened, filled, reclaimed and erased together.
 //!
-//! Groups are dealt to the TRANS threads round robin, turned by one whenever the deal has come out even, so that every thread gets
-//! groups of every die (block-interleaved virtualisation, DeepFlash §4.3), or by their channel. The last groups of the array are the
-//! journal's.
+//! Groups are dealt to the TRANS threads, except for the last of the array, which are the journal's.
 
+use super::deal::Deal;
 use crate::message::Media;
-use crate::{BlockDeal, Drive, Settings, Turn};
+use crate::{Drive, Settings, Turn};
 use stage::{SharedMemory, Words};
-use std::sync::Arc;
 use units::{BlockId, Divisor, Ppn};
 
 /// Free groups of a TRANS thread that only moved pages may use: a victim can always be emptied.
@@ -77,17 +75,10 @@ pub struct BlockGroups {
     summary: Words,
     groups: u32,
     journal: u32,
-    /// A bit for each group with a bad block from the factory; nothing if there is none.
-    factory: Arc<[u64]>,
     dies: Divisor,
     planes: Divisor,
     pages_per_block: Divisor,
-    threads: Divisor,
-    deal: BlockDeal,
-    /// Groups after which the deal is turned by one: the least in which it comes out even.
-    turn_after: Divisor,
-    /// Groups of each thread in so many.
-    between_turns: Divisor,
+    deal: Deal,
     /// Valid pages of a group that has [`BlockGroups::least_garbage`].
     most_valid: u32,
     /// Whether cold groups are moved, whatever garbage they have.
@@ -106,21 +97,16 @@ impl BlockGroups {
         let count = groups as usize;
         let journal = if settings.parts.log == 0 { 0 } else { journal_groups(drive) };
         let state = memory.narrow(count);
-        let bad =
-            drive.shape().bad_blocks.iter().map(|block| block.0 / planes).filter(|group| *group < groups - journal);
-        let turn_after = least_common_multiple(geometry.die_count(), settings.parts.trans.into()).max(1);
-        let mut factory = vec![0u64; if drive.shape().bad_blocks.is_empty() { 0 } else { count.div_ceil(64) }];
-        for group in bad {
-            factory[group as usize / 64] |= 1 << (group % 64);
-            state.set(group as usize, GroupState::Retired as u64);
-        }
-        let retired: u32 = factory.iter().map(|bits| bits.count_ones()).sum();
+        let bad = drive.shape().bad_blocks.iter().map(|block| block.0 / planes);
+        let (threads, dies) = (settings.parts.trans.into(), geometry.die_count());
+        let deal = Deal::new(settings.deal, threads, dies, groups, groups - journal, bad);
+        deal.factory_bad().for_each(|group| state.set(group as usize, GroupState::Retired as u64));
+        let retired = deal.factory_bad().count() as u32;
         let in_group = geometry.shape().pages_per_block * planes;
         let (all, mapped) = (u64::from(groups - journal - retired) * u64::from(in_group), u64::from(drive.pages()));
         let most_valid = ((u64::from(in_group) * mapped / all.max(mapped).max(1)) as u32).min(in_group - 1);
         BlockGroups {
             state,
-            factory: factory.into(),
             valid_count: memory.narrow(count),
             erase_count: memory.narrow(count),
             closed_at: memory.narrow(count),
@@ -130,14 +116,11 @@ impl BlockGroups {
             dies: Divisor::new(geometry.die_count()),
             planes: Divisor::new(planes),
             pages_per_block: Divisor::new(geometry.shape().pages_per_block),
-            threads: Divisor::new(u32::from(settings.parts.trans).max(1)),
+            deal,
             incoming: memory.narrow(count),
             flaws: memory.wide(count),
             health: memory.wide(3),
             summary: memory.wide(KEPT * usize::from(settings.parts.trans).max(1)),
-            deal: settings.deal,
-            turn_after: Divisor::new(turn_after),
-            between_turns: Divisor::new(turn_after / u32::from(settings.parts.trans).max(1)),
             most_valid,
             levels: settings.reclaim.wear_gap > 0,
             erases_max: drive.shape().erases_max,
@@ -164,46 +147,21 @@ impl BlockGroups {
     }
     /// TRANS threads that groups are dealt to.
     pub(crate) fn threads(&self) -> u32 {
-        self.threads.value()
+        self.deal.threads()
     }
-    /// The TRANS thread that a group belongs to; none for the journal's.
+    /// The TRANS thread that a group belongs to; none for the journal's, and for one that was bad from the factory.
     pub fn owner(&self, group: u32) -> Option<u32> {
-        let owner = || match self.deal {
-            BlockDeal::Interleaved => self.threads.remainder(group + self.turn_after.quotient(group)),
-            BlockDeal::Channel => {
-                let rows = self.dies.quotient(self.groups);
-                let position = u64::from(self.die(group) * rows + self.dies.quotient(group));
-                (position * u64::from(self.threads.value()) / u64::from(self.groups)) as u32
-            }
-        };
-        (group < self.groups - self.journal && !self.is_factory_bad(group)).then(owner)
-    }
-    /// Whether the deal alone says whose a group is: round robin, and none is bad from the factory.
-    fn is_even(&self) -> bool {
-        self.deal == BlockDeal::Interleaved && self.factory.is_empty()
+        self.deal.owner(group)
     }
     /// The group at a place among those of a TRANS thread, in their order, where the deal alone says so.
     #[inline]
     pub fn dealt(&self, thread: u32, place: u32) -> Option<u32> {
-        let (turns, within) = self.between_turns.divide(place);
-        let first = self.first_of_turn(thread, turns);
-        self.is_even().then(|| turns * self.turn_after.value() + within * self.threads.value() + first)
-    }
-    /// The first group that a thread is dealt in a turn of the deal, counted from the first of the turn.
-    #[inline]
-    fn first_of_turn(&self, thread: u32, turn: u32) -> u32 {
-        let turned = self.threads.remainder(turn);
-        if thread >= turned { thread - turned } else { thread + self.threads.value() - turned }
+        self.deal.at(thread, place)
     }
     /// The place of a group among those of its TRANS thread, where the deal alone says so.
     #[inline]
     pub fn dealt_place(&self, group: u32) -> Option<u32> {
-        let (turns, within) = self.turn_after.divide(group);
-        self.is_even().then(|| turns * self.between_turns.value() + self.threads.quotient(within))
-    }
-    /// Whether a block of a group was bad from the factory: it is nobody's.
-    fn is_factory_bad(&self, group: u32) -> bool {
-        self.factory.get(group as usize / 64).is_some_and(|bits| bits >> (group % 64) & 1 == 1)
+        self.deal.place(group)
     }
     /// The group that a page lies in.
     #[inline]
@@ -245,15 +203,11 @@ impl BlockGroups {
     }
     /// Groups that a TRANS thread owns, in their order.
     pub(crate) fn owned(&self, trans: u32) -> impl Iterator<Item = u32> + Clone + '_ {
-        let (all, threads) = (self.groups - self.journal, self.threads.value());
-        let (even, other) = if self.is_even() { (0..all, 0..0) } else { (0..0, 0..all) };
-        // Turn by turn: that takes a division a turn, where asking for each place takes some a group.
-        let turns = even.step_by(self.turn_after.value() as usize).zip(0..);
-        let even = turns.flat_map(move |(begin, turn)| {
-            let first = begin + self.first_of_turn(trans, turn);
-            (first..all.min(begin + self.turn_after.value())).step_by(threads as usize)
-        });
-        even.chain(other.filter(move |&group| self.owner(group) == Some(trans)))
+        self.deal.owned(trans)
+    }
+    /// How many groups a TRANS thread owns.
+    pub(crate) fn owned_count(&self, trans: u32) -> u32 {
+        self.deal.owned_count(trans)
     }
     /// Pages of a group that hold nothing valid, from which on it is worth moving the rest while there is still room. Once there is none
     /// all that is not mapped is garbage, so the best victim has this share at least: whoever waits gets one no worse.
@@ -589,12 +543,4 @@ fn last_erases(drive: &Drive, settings: &Settings, (all, mapped): (u64, u64), in
     let kept = all / 32 + u64::from(RESERVED_GROUPS * in_group);
     let gained = all.saturating_sub(mapped + kept).max(1);
     1 + u32::try_from((cached + u64::from(settings.frames)).div_ceil(gained)).unwrap_or(u32::MAX - 1)
-}
-
-fn least_common_multiple(one: u32, other: u32) -> u32 {
-    let (mut left, mut right) = (one, other);
-    while right != 0 {
-        (left, right) = (right, left % right);
-    }
-    one / left * other
 }

@@ -3,6 +3,7 @@
 mod backup;
 mod blocks;
 mod cache_tag;
+mod deal;
 mod frames;
 mod hybrid;
 pub mod journal;

@@ -183,7 +183,7 @@ pub(super) fn architecture_layer(from: &Layered, architecture: &dyn Architecture
 pub(super) fn settings(from: &Layered, architecture: &dyn Architecture, page: Bytes) -> Result<Settings, ConfigError> {
     check_groups(from, architecture)?;
     let settings = read(from, architecture)?;
-    settings.check(page).map_err(|error| from.refuse(&error.key, error.expected))?;
+    settings.check(architecture, page).map_err(|error| from.refuse(&error.key, error.expected))?;
     if settings.cache.size > BUFFER_MAX {
         let expected = format!("at most {} bytes: it lies in the memory of this machine", BUFFER_MAX.0);
         return Err(from.refuse("cache.size_bytes", expected));

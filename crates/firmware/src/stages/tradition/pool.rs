@@ -76,7 +76,7 @@ impl Pool {
         let was_cut = !halves.is_empty() || free.len() < RESERVED_GROUPS as usize;
         words.set(Tables::line(FREE), free.len() as u64);
         words.set(Tables::line(FREE) + HALVES, halves.len() as u64);
-        words.set(Tables::line(CLOSINGS), groups.owned(0).count() as u64);
+        words.set(Tables::line(CLOSINGS), groups.owned_count(0).into());
         words.set(Tables::line(SEQUENCE), tables.first_version());
         let lines_per_lock = lines_per_lock as usize;
         let locks = tables.cache_entries.div_ceil(lines_per_lock);

@@ -73,7 +73,7 @@ impl HybridPlaces {
         let mut places = HybridPlaces {
             index,
             reclaim: settings.reclaim,
-            owned: groups.owned(index.into()).count() as u32,
+            owned: groups.owned_count(index.into()),
             usable: 0,
             free,
             promised,

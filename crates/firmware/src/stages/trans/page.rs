@@ -27,7 +27,7 @@ pub(crate) fn write_points(dies: usize, groups: usize) -> usize {
 
 /// The same of thread `index`.
 pub fn write_points_of(groups: &BlockGroups, index: u32) -> u32 {
-    write_points(groups.dies().div_ceil(groups.threads()) as usize, groups.owned(index).count()) as u32
+    write_points(groups.dies().div_ceil(groups.threads()) as usize, groups.owned_count(index) as usize) as u32
 }
 
 /// Groups that whoever has `spares` groups beyond what it needs has reclaimed at a time, where that many may be: no more than a
@@ -125,7 +125,7 @@ impl PagePlaces {
     pub(super) fn new(index: u8, settings: &Settings, map: PageMap, tables: &Arc<Tables>, is_paced: bool) -> Self {
         let groups = &tables.groups;
         let free = FreeGroups::new(groups, index, 1, groups.dies());
-        let (owned, points) = (groups.owned(index.into()).count(), write_points_of(groups, index.into()));
+        let (owned, points) = (groups.owned_count(index.into()) as usize, write_points_of(groups, index.into()));
         let mut open: Vec<_> = groups.reopened(index.into()).map(|(group, next)| WritePoint { group, next }).collect();
         let closings = (owned - free.len()) as u32;
         let closed = if free.len() > 0 { close_surplus(groups, &mut open, points as usize, closings) } else { 0 };

@@ -73,7 +73,7 @@ impl Room {
     /// How many spare groups there are, by those that are in use, and so how many can be reclaimed at a time.
     pub(super) fn count_spares(&mut self) {
         let groups = &self.tables.groups;
-        let owned = groups.owned(self.index.into()).count() as u32;
+        let owned = groups.owned_count(self.index.into());
         self.spares = (owned - groups.lost(self.index.into())).saturating_sub(self.needed);
         let filled = if self.pace.is_some() && !self.levels { self.points.max(2) } else { self.points };
         self.victims = victims_at_a_time(self.victims_max, self.spares, filled);
