@@ -193,7 +193,7 @@ pub struct FlashSettings {
     pub gather: Span,
     /// Whether reads are sent to a die that programs or erases (the die suspends).
     pub suspend: bool,
-    /// Whether a second transaction is sent to a busy die, to use its cache register.
+    /// Whether a second transaction is sent to a busy die, to use its cache register; if not, no cache command is.
     pub cache_commands: bool,
     /// Whether a channel is given the next transaction of a die before the last is over, so that nobody has to be asked for it.
     pub ahead: bool,

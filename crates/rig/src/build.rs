@@ -276,6 +276,12 @@ impl Device {
         (self.drive.geometry.shape().page.0 / SECTOR_BYTES) as u32
     }
 
+    /// Flash times as this firmware has them: dies get no cache commands from one that does without.
+    pub(crate) fn flash_timing(&self) -> Timing {
+        let cache_commands = self.timing.cache_commands && self.settings.flash.cache_commands;
+        Timing { cache_commands, ..self.timing }
+    }
+
     /// Draws the plan, without hardware: what `describe` prints.
     pub fn draw(&self) -> Result<(Drawing, Arc<Drive>), BuildError> {
         self.draw_prepared(&mut |_, _| {})
@@ -496,7 +502,8 @@ impl Device {
             tables.frames.set_memory_aside();
         }
         let frames = Arc::new(tables.frames.clone());
-        let channels = Channel::all(&self.drive.geometry, &self.timing);
+        let timing = self.flash_timing();
+        let channels = Channel::all(&self.drive.geometry, &timing);
         for (index, (channel, mut contents)) in channels.zip(contents).enumerate() {
             if self.preallocates {
                 contents.set_memory_aside();

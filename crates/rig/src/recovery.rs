@@ -72,7 +72,8 @@ pub(crate) fn recover(
     let BootDrawing { mut blueprint, boot, channels, finished, frames } = drawing;
     let ledger = Arc::new(Mutex::new(Ledger::default()));
     let frames = Arc::new(frames);
-    for (index, (channel, contents)) in Channel::all(&device.drive.geometry, &device.timing).zip(contents).enumerate() {
+    let timing = device.flash_timing();
+    for (index, (channel, contents)) in Channel::all(&device.drive.geometry, &timing).zip(contents).enumerate() {
         let tally = Arc::new(MediaTally::new(device.drive.geometry.shape().channels));
         let ways = ChannelWays {
             frames: frames.clone(),

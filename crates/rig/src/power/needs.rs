@@ -29,7 +29,7 @@ impl Needs {
     pub(super) fn read(device: &Device) -> Self {
         let (timing, planes) = (&device.timing, planes(device));
         let (array, page) = (longest(timing.read), device.drive.geometry.shape().page + timing.oob_moved);
-        let turn = if timing.cache_commands { timing.cache_read_busy } else { Span::ZERO };
+        let turn = if device.flash_timing().cache_commands { timing.cache_read_busy } else { Span::ZERO };
         let commands = u64::from(timing.cycles.read + timing.cycles.read_out) * planes + u64::from(timing.cycles.cache);
         Needs {
             array: array + timing.further_plane * (planes - 1) + turn,

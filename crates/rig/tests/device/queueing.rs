@@ -3,6 +3,7 @@
 use crate::configured;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use report::Summary;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -186,34 +187,46 @@ fn an_array_delivers_what_a_network_of_queues_does() {
     }
 }
 
+/// Sequential reads of a die with one plane, whose pages are longer on the bus than they are sensed.
+fn one_die(sets: &[&str]) -> Summary {
+    let flags = [
+        ("--device", "small"),
+        ("--processor", "timeless"),
+        ("--workload", "seqread"),
+        ("--queues", "1"),
+        ("--depth", "64"),
+        ("--ios", "3000"),
+    ];
+    let array = [
+        "device.channels=1",
+        "device.dies_per_package=1",
+        "device.planes_per_die=1",
+        "device.blocks_per_plane=512",
+        "device.timing.bus_mt_per_s=50",
+        "threads.nvmq=1",
+        "threads.trans=1",
+        "threads.fcmd=1",
+    ];
+    configured::run(&flags, &[&array, sets].concat()).expect("it answers")
+}
+
 /// Of pages that are longer on the bus than they are sensed, one is on it all the time where the die knows of the next but one.
 #[test]
 fn cache_reads_fill_a_bus_that_is_slower_than_the_array() {
-    let busy = |ahead: bool| {
-        let flags = [
-            ("--device", "small"),
-            ("--processor", "timeless"),
-            ("--workload", "seqread"),
-            ("--queues", "1"),
-            ("--depth", "64"),
-            ("--ios", "3000"),
-        ];
-        let ahead = format!("flash.ahead={ahead}");
-        let sets = [
-            "device.channels=1",
-            "device.dies_per_package=1",
-            "device.planes_per_die=1",
-            "device.blocks_per_plane=512",
-            "device.timing.bus_mt_per_s=50",
-            "device.timing.cache_commands=true",
-            "flash.cache_commands=true",
-            "threads.nvmq=1",
-            "threads.trans=1",
-            "threads.fcmd=1",
-            &ahead,
-        ];
-        configured::run(&flags, &sets).expect("it answers").flash.expect("it has flash").channel_utilisation[0]
+    let busy = |ahead: &str| {
+        let cached = ["device.timing.cache_commands=true", "flash.cache_commands=true"];
+        one_die(&[&cached[..], &[ahead]].concat()).flash.expect("it has flash").channel_utilisation[0]
     };
-    let (without, with) = (busy(false), busy(true));
+    let (without, with) = (busy("flash.ahead=false"), busy("flash.ahead=true"));
     assert!(with > 0.97 && without < 0.8, "{with} with the next but one, {without} without");
+}
+
+/// What the die could do by cache commands it does not do for firmware that gives it none, however much of what comes it knows.
+#[test]
+fn a_die_overlaps_nothing_for_firmware_without_cache_commands() {
+    let run = |of_device: &str, of_firmware: &str| one_die(&["flash.ahead=true", of_device, of_firmware]).iops;
+    let [has, lacks] = ["device.timing.cache_commands=true", "device.timing.cache_commands=false"];
+    let (unused, lacking) = (run(has, "flash.cache_commands=false"), run(lacks, "flash.cache_commands=false"));
+    assert_eq!(unused, lacking);
+    assert!(run(has, "flash.cache_commands=true") > 1.5 * unused, "{unused}");
 }
