@@ -8,7 +8,7 @@ use crate::progress::Progress;
 use crate::shell::Json;
 use crate::whole::{Faulty, Whole};
 use clap::Args;
-use host::{Pace, Phase};
+use host::{Pace, Phase, Rounds};
 use report::{Summary, of, render_on};
 use rig::config::{Resolved, World};
 use rig::{Device, Drained, Recovery, Session};
@@ -17,6 +17,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use units::{Bytes, SECTOR_BYTES, Span};
+use workload::STEADY_WINDOW;
 
 /// Turns and die operations that a time line holds: what a browser still shows with ease.
 const TIMELINE_EVENTS: usize = 1_000_000;
@@ -109,12 +110,24 @@ impl RunArguments {
     }
 }
 
-/// Why a phase counted nothing, if it did not.
-fn reason_for_nothing(phase: &Phase) -> &'static str {
-    match phase.rounds.filter(|rounds| rounds.duration.is_some()) {
-        Some(rounds) if rounds.most > 1 => "no request of a phase completed in any round (--round, run.round)",
-        Some(_) => "no request of a phase completed in the time that counts (--duration, workload.duration_ms)",
-        None => "a phase ended before its warm-up did (workload.warm_up_*)",
+/// Why a phase of such rounds counted nothing.
+fn reason_for_nothing(rounds: Option<Rounds>, summary: &Summary) -> String {
+    let Some(rounds) = rounds.filter(|rounds| rounds.duration.is_some()) else {
+        return "a phase ended before its warm-up did (workload.warm_up_*)".into();
+    };
+    if rounds.most == 1 {
+        return "no request of a phase completed in the time that counts (--duration, workload.duration_ms)".into();
+    }
+    let all = summary.steady_state.as_ref().map_or(&[][..], |steady| &steady.iops);
+    match all.iter().filter(|&&iops| iops > 0.0).count() {
+        0 => "no request of a phase completed in any round (--round, run.round)".into(),
+        some => {
+            let (all, last) = (all.len(), STEADY_WINDOW);
+            format!(
+                "requests of a phase completed in {some} of its {all} rounds, but in none of the last {last}, which count \
+                 (--round, run.round)"
+            )
+        }
     }
 }
 
@@ -215,7 +228,7 @@ impl Measurement<'_> {
             None => None,
         };
         shell.say(&self.introduction())?;
-        let reasons: Vec<&str> = phases.iter().map(reason_for_nothing).collect();
+        let rounds: Vec<Option<Rounds>> = phases.iter().map(|phase| phase.rounds).collect();
         let recovery = match self.resolved.world {
             World::Sim => self.simulate(shell, phases, timeline, done)?,
             World::Threads { threads, .. } => {
@@ -223,8 +236,8 @@ impl Measurement<'_> {
                 None
             }
         };
-        if let Some((_, reason)) = done.iter().zip(reasons).find(|(summary, _)| summary.ios == 0) {
-            shell.warn(&format!("note: {reason}, so that nothing was counted\n"))?;
+        if let Some((summary, rounds)) = done.iter().zip(rounds).find(|(summary, _)| summary.ios == 0) {
+            shell.warn(&format!("note: {}, so that nothing was counted\n", reason_for_nothing(rounds, summary)))?;
         }
         for summary in done.iter().filter(|summary| summary.samples_cut) {
             let of = format!("of workload {} end", summary.workload.as_deref().unwrap_or_default());

@@ -368,6 +368,24 @@ fn every_verb_has_help_with_an_example() {
     assert!(flashloom(&["--version"]).out.starts_with("flashloom "));
 }
 
+/// Rounds shorter than a read mostly have none. The last ones alone count, but the others are told of as they were.
+#[test]
+fn rounds_that_nothing_completed_in_are_told_from_those_that_count() {
+    let run = |round| {
+        let queue = ["--queues", "1", "--depth", "1", "--until", "steady", "--round", round, "--json", "-"];
+        let ended = flashloom(&[&["run", "--workload", "randread"][..], &queue, &SMALL].concat());
+        let json = ended.json();
+        assert_eq!((ended.code, &json["ios"]), (0, &Value::from(0)), "{ended:?}");
+        let rounds = json["steady_state"]["iops"].as_array().expect("rounds").clone();
+        (rounds.iter().filter(|iops| iops.as_f64() > Some(0.0)).count(), rounds.len(), ended.err)
+    };
+    let (some, all, note) = run("10us");
+    let what = format!("requests of a phase completed in {some} of its {all} rounds, but in none of the last 5");
+    assert!(some > 0 && note.starts_with(&format!("note: {what}, which count (--round, run.round), so")), "{note}");
+    let (none, _, note) = run("1us");
+    assert!(none == 0 && note.starts_with("note: no request of a phase completed in any round"), "{none}: {note}");
+}
+
 /// Reads of a full drive are steady at once: five rounds, and figures of these five only.
 #[test]
 fn rounds_go_on_until_the_last_five_are_alike() {
