@@ -436,12 +436,15 @@ impl Shares<'_> {
 
     fn flash(&self) -> Flash {
         let all = || self.phases.iter().filter_map(|(share, phase)| Some((share, phase.flash.as_ref()?)));
+        let mean = |of: fn(&Flash) -> Option<f64>| all().map(|(share, flash)| Some(share * of(flash)?)).sum();
         Flash {
             reads: all().map(|(_, flash)| flash.reads).sum(),
             programs: all().map(|(_, flash)| flash.programs).sum(),
             erases: all().map(|(_, flash)| flash.erases).sum(),
             channel_utilisation: side_by_side(all().map(|(share, flash)| (*share, &flash.channel_utilisation[..]))),
-            die_utilisation_mean: all().map(|(share, flash)| Some(share * flash.die_utilisation_mean?)).sum(),
+            die_utilisation_mean: mean(|flash| flash.die_utilisation_mean),
+            die_taken_mean: mean(|flash| flash.die_taken_mean),
+            die_command_wait_mean: mean(|flash| flash.die_command_wait_mean),
         }
     }
 

@@ -195,7 +195,8 @@ pub struct FlashSettings {
     pub suspend: bool,
     /// Whether a second transaction is sent to a busy die, to use its cache register; if not, no cache command is.
     pub cache_commands: bool,
-    /// Whether a channel is given the next transaction of a die before the last is over, so that nobody has to be asked for it.
+    /// Whether a channel is given the next transaction of a die before the last is over, so that nobody has to be asked for it. If not,
+    /// data of other dies that wait have the bus before its command comes: where few dies share one, up to a third of the reads is lost.
     pub ahead: bool,
 }
 

@@ -232,6 +232,7 @@ impl Channel {
     /// A die is kept for so long for a page of it that is decoded, while it could do nothing else.
     pub fn keep(&mut self, die: DieId, time: Span) {
         self.ledger.usage.die_held[die.index()] += time;
+        self.ledger.usage.dies_taken += time;
     }
 
     /// From now on keeps a record of every phase that ends, for time lines.

@@ -74,6 +74,10 @@ pub(crate) struct Die {
     suspended: Option<PendingId>,
     /// Reads served in this suspension.
     served: u32,
+    /// Since when it has had a transaction, but for what is counted already.
+    taken_from: Time,
+    /// When a read or an erase asked for the bus.
+    command_asked: Time,
 }
 
 const _: () = assert!(size_of::<Die>() == 128, "two lines");
@@ -98,6 +102,8 @@ impl Die {
             served: 0,
             suspend_asked: false,
             asked: false,
+            taken_from: Time::ZERO,
+            command_asked: Time::ZERO,
         }
     }
 
@@ -120,7 +126,16 @@ impl Die {
         }
     }
 
+    /// Whether it has no transaction: where nothing is under way nothing waits.
+    fn is_idle(&self) -> bool {
+        let is_empty = self.array == Array::Empty && self.suspended.is_none();
+        is_empty && self.loading.is_none() && self.unloading.is_none()
+    }
+
     pub(crate) fn enqueue(&mut self, id: PendingId, now: Time, around: &mut Surroundings) {
+        if self.is_idle() {
+            self.taken_from = now;
+        }
         match around.pending[id].transaction.operation {
             Operation::Read => self.reads.push(around.pending, id),
             Operation::Program | Operation::Erase => self.changes.push(around.pending, id),
@@ -163,6 +178,9 @@ impl Die {
             return None;
         };
         let end = now + around.lengths.of(phase, &around.pending[id].transaction);
+        if matches!(phase, Phase::ReadCommand | Phase::EraseCommand) {
+            around.ledger.usage.commands_waited += now - self.command_asked;
+        }
         match phase {
             Phase::ReadCommand | Phase::EraseCommand | Phase::DataIn => self.begin_load(id, now, end, around),
             Phase::CacheTurn => self.begin_turn(id, now, end, around),
@@ -190,6 +208,8 @@ impl Die {
     pub(crate) fn end_unload(&mut self, now: Time, around: &mut Surroundings) {
         let id = self.unloading.take().expect("a post-dma phase is for what is being unloaded");
         around.ledger.finish(&around.pending[id].transaction);
+        around.ledger.usage.dies_taken += now - self.taken_from;
+        self.taken_from = now;
         around.pending.remove(id);
         self.settle(now, around);
     }
@@ -263,7 +283,7 @@ impl Die {
             return;
         }
         match self.array {
-            Array::Empty if self.unloading.is_none() && self.pause == Pause::None => self.load(around),
+            Array::Empty if self.unloading.is_none() && self.pause == Pause::None => self.load(now, around),
             Array::Working(id) => self.overlap(id, now, around),
             Array::Empty | Array::Done(_) => {}
         }
@@ -294,7 +314,7 @@ impl Die {
     }
 
     /// The array and the registers are empty: the next transaction, or the end of a suspension.
-    fn load(&mut self, around: &mut Surroundings) {
+    fn load(&mut self, now: Time, around: &mut Surroundings) {
         if self.suspended.is_none() {
             self.loading = self.take_next(around);
         } else if self.served < around.lengths.timing.suspend.reads_max && !self.reads.is_empty() {
@@ -310,6 +330,7 @@ impl Die {
             Operation::Program => Phase::DataIn,
             Operation::Erase => Phase::EraseCommand,
         };
+        self.command_asked = now;
         self.ask(phase, around);
     }
 

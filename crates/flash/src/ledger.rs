@@ -71,6 +71,11 @@ pub struct Usage {
     /// How long each die was taken by a transaction that it worked on or moved the data of, or whose pages were decoded: its phases in the
     /// array and on the bus added up, without what it waited for the bus. By cache commands both go on at once, and count twice.
     pub die_held: Vec<Span>,
+    /// How long dies had a transaction, waiting for the bus included, or were kept while pages were decoded; of all dies. It counts when
+    /// a transaction ends.
+    pub dies_taken: Span,
+    /// How long dies that had nothing else to do waited for the bus to be told what to read or erase; of all dies.
+    pub commands_waited: Span,
     /// Pages read.
     pub pages_read: u64,
     /// Pages programmed.

@@ -107,6 +107,8 @@ impl Summary {
             let channels = flash.channel_utilisation.iter().enumerate();
             shares.extend(channels.map(|(channel, share)| (format!("channel {channel}"), *share)));
             shares.extend(flash.die_utilisation_mean.map(|share| ("the dies".to_owned(), share)));
+            shares.extend(flash.die_taken_mean.map(|share| ("the dies (taken)".to_owned(), share)));
+            shares.extend(flash.die_command_wait_mean.map(|share| ("the dies (commands)".to_owned(), share)));
         }
         let workers = self.workers.iter().flat_map(|workers| workers.shares());
         shares.extend(workers.map(|(of, share)| (format!("workers ({of})"), share)));

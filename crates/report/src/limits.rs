@@ -1,4 +1,5 @@
-//! What limits a run, in words: a resource that is full, workers that are all taken, or what requests wait for while nothing is full.
+//! What limits a run, in words: a resource that is full, workers that are all taken, dies and buses that wait for each other, or what
+//! requests wait for while nothing is full.
 
 use crate::human::{count, nanos, percent};
 use crate::{Bound, Summary, WORKERS_HELD, Workers};
@@ -7,6 +8,8 @@ use crate::{Bound, Summary, WORKERS_HELD, Workers};
 pub const NEAR_FULL: f64 = 0.8;
 /// From here on a wait is what a request's time goes into.
 const MOST: f64 = 0.5;
+/// From here on what a die loses of its time because its next command comes late is worth a word.
+const LATE: f64 = 0.05;
 /// A host that is later than this share of the measured part is behind the arrivals, and not only behind a burst of them.
 const BEHIND: f64 = 0.05;
 /// Parts of a latency that say nothing of waiting: at a die or the link a request is served as well; queueing is told line by line;
@@ -27,11 +30,13 @@ pub(crate) fn sentence(summary: &Summary) -> Option<String> {
         ),
         None => String::new(),
     };
-    let limit = match (tightest.utilisation >= NEAR_FULL, held, wait(summary)) {
-        (true, Some(workers), _) => taken(tightest, &workers),
-        (true, None, _) => full(tightest),
-        (false, _, Some((what, share))) => waiting(tightest, &what, share),
-        (false, _, None) => nothing(tightest),
+    let limit = match (tightest.utilisation >= NEAR_FULL, held) {
+        (true, Some(workers)) => taken(tightest, &workers),
+        (true, None) => full(tightest),
+        (false, _) => each_other(summary).unwrap_or_else(|| match wait(summary) {
+            Some((what, share)) => waiting(tightest, &what, share),
+            None => nothing(tightest),
+        }),
     };
     Some(late + &limit)
 }
@@ -80,6 +85,27 @@ fn taken(Bound { utilisation, iops_bound, .. }: &Bound, workers: &Workers) -> St
          in flight would wait for one.",
         count(*iops_bound)
     )
+}
+
+/// Dies that nearly always have an operation and yet are not full, and buses that are not either: dies stand still while another one's
+/// data are on their bus, and it rests while they all work. That they have operations is measured, so that too few requests are no such
+/// case; and what a die does with one is work, moving its data, or waiting for the bus.
+fn each_other(summary: &Summary) -> Option<String> {
+    let flash = summary.flash.as_ref()?;
+    let taken = flash.die_taken_mean.filter(|&taken| taken >= NEAR_FULL)?;
+    let busy = |name: &str| summary.bounds.iter().find(|bound| bound.resource == name).map(|bound| bound.utilisation);
+    let (dies, buses) = (busy("flash dies")?, busy("flash buses")?);
+    let late = flash.die_command_wait_mean.filter(|&late| late >= LATE).map_or(String::new(), |late| {
+        format!(
+            " Of its time a die waits {} for the bus to begin its next one: with flash.ahead that goes before data that wait.",
+            percent(late)
+        )
+    });
+    let [taken, dies, buses] = [taken, dies, buses].map(percent);
+    Some(format!(
+        "The flash dies and buses wait for each other: a die has an operation {taken} of its time, but is busy {dies}, and \
+         the busiest bus {buses}. More requests in flight would mostly wait for a die.{late}"
+    ))
 }
 
 fn waiting(tightest: &Bound, what: &str, share: f64) -> String {
@@ -234,6 +260,31 @@ mod tests {
             assert!(!none.contains("raise") && none.ends_with("ore requests in flight would wait for one."), "{none}");
         }
         assert!(with_share("room", None, 0.8).starts_with("Requests wait for a reclaim to make room 79 % of their"));
+    }
+
+    /// A run whose dies have operations for a share of their time, whose next ones come late for another.
+    fn with_dies(taken: f64, late: f64, [dies, buses]: [f64; 2]) -> String {
+        let flash =
+            crate::Flash { die_taken_mean: Some(taken), die_command_wait_mean: Some(late), ..Default::default() };
+        let bounds = bounds(59_200.0, &[("flash dies".into(), dies), ("flash buses".into(), buses)]);
+        sentence(&Summary { flash: Some(flash), bounds, ..closed() }).expect("a bound")
+    }
+
+    #[test]
+    fn dies_and_buses_that_wait_for_each_other_are_no_want_of_requests() {
+        let said = with_dies(0.96, 0.21, [0.68, 0.62]);
+        let both = "The flash dies and buses wait for each other: a die has an operation 96 % of its time, but is busy 68 %, \
+                    and the busiest bus 62 %. More requests in flight would mostly wait for a die.";
+        assert!(
+            said.starts_with(both) && said.contains("waits 21 %") && said.ends_with("before data that wait."),
+            "{said}"
+        );
+        assert!(said.contains("flash.ahead") && !said.contains("raise"), "{said}");
+        assert_eq!(with_dies(0.96, 0.01, [0.68, 0.62]), both, "commands that come in time need no help");
+        // Few requests leave dies without any, however long those that come wait; and what is full is the limit alone.
+        assert!(with_dies(0.7, 0.2, [0.5, 0.45]).starts_with("Nothing is near its limit"));
+        assert!(with_dies(0.96, 0.2, [0.5, 0.9]).starts_with("The flash buses limit this run"));
+        assert!(with_dies(0.96, 0.1, [0.85, 0.3]).starts_with("The flash dies limit this run"));
     }
 
     /// A run in which a part, or a line, has this share of the latency; threads work a hundredth of it.

@@ -105,6 +105,8 @@ fn parts() -> Summary {
             erases: 320,
             channel_utilisation: vec![0.86, 0.79, 0.81],
             die_utilisation_mean: Some(0.71),
+            die_taken_mean: Some(0.78),
+            die_command_wait_mean: Some(0.01),
         }),
         write_amplification: Some(1.83),
         gc: Some(GarbageCollection { blocks: 320, pages_moved: 41_000, foreground_ns: 1_200_000 }),

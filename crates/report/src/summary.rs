@@ -297,6 +297,12 @@ pub struct Flash {
     /// Share of its time that a die reads, programs or erases, averaged over the dies; absent where nobody timed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub die_utilisation_mean: Option<f64>,
+    /// Share of its time that a die has an operation, averaged over the dies: it is at it, or waits for the bus with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub die_taken_mean: Option<f64>,
+    /// Share of its time that a die does nothing because the command to read or erase waits for the bus, averaged over the dies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub die_command_wait_mean: Option<f64>,
 }
 
 /// Garbage collection.
@@ -488,6 +494,7 @@ mod tests {
         ("/wear", "erase_count_stddev"),
         ("/space", "logical_pages array_pages data_pages closed_pages closed_valid_pages group_pages"),
         ("/steady_state", "reached rounds from_ns iops excursion rise"),
+        ("/flash", "die_taken_mean die_command_wait_mean"),
         ("", "hardware machine_threads"),
         ("/hardware/link", "threads utilisation messages"),
         ("/machine_threads/0", "pinned utilisation received sleeps stages"),

@@ -228,15 +228,19 @@ impl Window<'_> {
     /// Share of its time that a die is taken, averaged: while its page goes over the bus it cannot work on another, unless by cache
     /// commands.
     fn dies(&self, flash: &Flash) -> f64 {
-        let pairs = || self.before.channels.iter().zip(&self.after.channels);
         let of_array = flash.die_utilisation_mean.unwrap_or(0.0);
         if self.has_cached() {
             return of_array;
         }
-        let sum = |at: &flash::Usage| at.die_held.iter().copied().sum::<Span>();
-        let held: Span = pairs().map(|(before, after)| sum(after).saturating_sub(sum(before))).sum();
+        self.share_of_dies(|usage| usage.die_held.iter().copied().sum()).max(of_array)
+    }
+
+    /// What channels count of the time of all their dies, as a share of it.
+    fn share_of_dies(&self, of: impl Fn(&flash::Usage) -> Span) -> f64 {
+        let pairs = self.before.channels.iter().zip(&self.after.channels);
+        let spent: Span = pairs.map(|(before, after)| of(after).saturating_sub(of(before))).sum();
         let dies = self.after.channels.iter().map(|channel| channel.die_held.len()).sum::<usize>().max(1);
-        (held.secs_f64() / self.length / dies as f64).clamp(of_array, 1.0)
+        (spent.secs_f64() / self.length / dies as f64).min(1.0)
     }
 
     /// Whether flash did anything by cache commands.
@@ -377,6 +381,8 @@ impl Window<'_> {
                 .map(|(before, after)| share(after.bus_busy.saturating_sub(before.bus_busy)))
                 .collect(),
             die_utilisation_mean: Some(dies.iter().sum::<f64>() / dies.len().max(1) as f64),
+            die_taken_mean: Some(self.share_of_dies(|usage| usage.dies_taken)),
+            die_command_wait_mean: Some(self.share_of_dies(|usage| usage.commands_waited)),
         }
     }
 

@@ -112,6 +112,9 @@ proptest! {
         prop_assert_eq!(usage.bus_busy, total(false));
         prop_assert_eq!(usage.die_busy.iter().copied().sum::<Span>(), total(true));
         prop_assert!(usage.bus_busy <= elapsed && usage.die_busy.iter().all(|busy| *busy <= elapsed));
+        prop_assert!(usage.commands_waited <= usage.dies_taken && usage.dies_taken <= elapsed * 4);
+        let held: Span = usage.die_held.iter().copied().sum();
+        prop_assert!(timing.cache_commands || held <= usage.dies_taken, "{held} of {}", usage.dies_taken);
         let pages: u64 = load.iter().map(|(_, transaction)| u64::from(transaction.slot_count)).sum();
         prop_assert_eq!(usage.pages_read + usage.pages_programmed + usage.blocks_erased, pages);
     }

@@ -97,6 +97,39 @@ fn a_read_command_goes_before_a_transfer_that_waits_longer() {
     assert_eq!(find(&finished, 1).started, Time::from_picos(first_transfer + 7 * CYCLE));
 }
 
+/// What follows a die's own data goes before the data of others that wait only where the channel has it by then.
+#[test]
+fn a_command_that_comes_when_data_end_finds_the_bus_taken() {
+    let end = 14 * CYCLE + 40 * MICRO + data(PAGE, 400);
+    let [first, second] =
+        [(Time::ZERO, single(Operation::Read, 0, 0, 0)), (Time::ZERO, single(Operation::Read, 1, 0, 1))];
+    let next = |at| (Time::from_picos(at), single(Operation::Read, 0, 2, 2));
+    let data_of_second = 7 * CYCLE + data(PAGE, 400);
+    // The command of the second die waits for that of the first, in either case.
+    for (submissions, late) in [([first, second, next(0)], 0), ([first, second, next(end)], data_of_second)] {
+        let mut channel = channel(&timing());
+        let finished = drive(&mut channel, &submissions);
+        assert_eq!(find(&finished, 2).started.picos(), end + late);
+        let usage = channel.usage();
+        assert_eq!(usage.commands_waited.picos(), 7 * CYCLE + late);
+        let ends = [1, 2].map(|tag| find(&finished, tag).at.picos());
+        assert_eq!(usage.dies_taken.picos(), ends.iter().sum::<u64>());
+    }
+}
+
+/// A die without a transaction is not taken.
+#[test]
+fn a_die_is_taken_while_it_has_a_transaction() {
+    let mut channel = channel(&timing());
+    let later = Time::from_picos(3_000 * MICRO);
+    let submissions = [(Time::ZERO, single(Operation::Erase, 0, 0, 0)), (later, single(Operation::Read, 0, 0, 1))];
+    let finished = drive(&mut channel, &submissions);
+    let both = latency(&finished, 0) + latency(&finished, 1);
+    assert_eq!((channel.usage().dies_taken, channel.usage().commands_waited), (both, Span::ZERO));
+    channel.keep(DieId(0), Span::from_micros(5));
+    assert_eq!(channel.usage().dies_taken, both + Span::from_micros(5));
+}
+
 #[test]
 fn multi_plane_programs_work_together_and_transfer_one_by_one() {
     // At 700 MT/s a page has a fraction of a picosecond: four pages are rounded once, not four times.

@@ -3,7 +3,7 @@
 use crate::configured;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use report::Summary;
+use report::{Summary, render};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -229,4 +229,36 @@ fn a_die_overlaps_nothing_for_firmware_without_cache_commands() {
     let (unused, lacking) = (run(has, "flash.cache_commands=false"), run(lacks, "flash.cache_commands=false"));
     assert_eq!(unused, lacking);
     assert!(run(has, "flash.cache_commands=true") > 1.5 * unused, "{unused}");
+}
+
+/// Dies that transfer one after the other and then sense together leave neither themselves nor their bus full, however many reads wait.
+/// Few reads leave them without any.
+#[test]
+fn dies_and_buses_that_wait_for_each_other_are_named_as_the_limit() {
+    let said = |depth: &str, ahead: &str| {
+        let flags = [
+            ("--device", "small"),
+            ("--workload", "randread"),
+            ("--block-size", "16k"),
+            ("--queues", "4"),
+            ("--depth", depth),
+            ("--ios", "10000"),
+            ("--payload", "none"),
+        ];
+        let summary = configured::run(&flags, &["device.page_bytes=16384", ahead]).expect("it answers");
+        assert!(summary.check().is_empty(), "{:?}", summary.check());
+        let words: Vec<String> = render(&summary).split_whitespace().map(str::to_owned).collect();
+        words.join(" ")
+    };
+    for depth in ["16", "64"] {
+        let said = said(depth, "flash.ahead=false");
+        assert!(
+            said.contains("The flash dies and buses wait for each other") && said.contains("with flash.ahead"),
+            "{said}"
+        );
+    }
+    let few = said("1", "flash.ahead=false");
+    assert!(few.contains("Nothing is near its limit") && few.contains("More requests in flight may raise"), "{few}");
+    let in_time = said("64", "flash.ahead=true");
+    assert!(in_time.contains("The flash dies limit this run"), "{in_time}");
 }
