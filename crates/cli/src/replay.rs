@@ -157,13 +157,17 @@ impl ReplayArguments {
         }
     }
 
+    fn speed(&self) -> f64 {
+        self.speed.unwrap_or(1.0)
+    }
+
     /// The trace as one phase, all of it counted unless the user says how much.
     fn phase(&self, resolved: &Resolved, trace: &Trace) -> anyhow::Result<Phase> {
         let (mode, pace) = match self.mode {
             Timing::Closed => (Mode::Closed, Pace::Closed),
-            Timing::Timed => (Mode::Timed { speed: self.speed.unwrap_or(1.0) }, Pace::Timed),
+            Timing::Timed => (Mode::Timed { speed: self.speed() }, Pace::Timed),
         };
-        let help = if trace.summary().timed { "" } else { "--mode closed needs no times" };
+        let help = "--mode closed needs no times";
         let source = trace.source(mode).map_err(|error| unusable(format!("--{error}"), help))?;
         let said = &resolved.phases[0];
         if said.rounds.is_some() {
@@ -208,6 +212,7 @@ impl ReplayArguments {
             devices: self.wanted()?,
             bounds: Bounds::Open,
             lenient: self.lenient,
+            timed: (self.mode == Timing::Timed).then(|| self.speed()),
         })
     }
 
@@ -313,7 +318,7 @@ fn described(recorded: &TraceSummary, replayed: &TraceSummary, namespaces: &[u64
         read_fraction: found.read_fraction(),
         read_bytes_mean: (found.reads > 0).then(|| found.read_bytes_mean()),
         write_bytes_mean: (found.writes > 0).then(|| found.write_bytes_mean()),
-        span_ns: recorded.timed.then(|| found.span().nanos()),
+        span_ns: recorded.timed.then(|| recorded.span.nanos()),
         addresses: addresses(recorded),
         on_drive: (replayed.wrapped > 0).then(|| addresses(replayed)),
         ..Replay::default()

@@ -1,7 +1,7 @@
 //! The figures that describe a stream of requests, so that a generated workload and a real trace can be compared.
 
 use crate::io::{Io, IoKind, Source};
-use units::{Lba, SECTOR_BYTES, Span, Time};
+use units::{Lba, SECTOR_BYTES};
 
 /// Sectors of 4 KiB, the unit that alignment is judged by.
 const PAGE_SECTORS: u64 = 4096 / SECTOR_BYTES;
@@ -27,8 +27,6 @@ pub struct Statistics {
     /// The farthest end of any request within its device.
     pub end: Lba,
     addressing: u64,
-    first: Option<Time>,
-    last: Option<Time>,
     next: Vec<Option<Lba>>,
 }
 
@@ -50,10 +48,6 @@ impl Statistics {
             IoKind::Read => (self.reads, self.read_bytes) = (self.reads + 1, self.read_bytes + bytes),
             IoKind::Write => (self.writes, self.write_bytes) = (self.writes + 1, self.write_bytes + bytes),
             _ => self.others += 1,
-        }
-        if let Some(at) = io.at {
-            self.first = Some(self.first.map_or(at, |first| first.min(at)));
-            self.last = Some(self.last.map_or(at, |last| last.max(at)));
         }
         if io.kind.addresses() {
             self.observe_address(io);
@@ -107,14 +101,6 @@ impl Statistics {
     pub fn bytes_mean(&self) -> f64 {
         mean(self.read_bytes + self.write_bytes, self.reads + self.writes)
     }
-
-    /// From the first arrival to the last; zero without arrivals.
-    pub fn span(&self) -> Span {
-        match (self.first, self.last) {
-            (Some(first), Some(last)) => last - first,
-            _ => Span::ZERO,
-        }
-    }
 }
 
 fn ratio(part: u64, whole: u64) -> f64 {
@@ -131,16 +117,13 @@ mod tests {
 
     #[test]
     fn requests_are_counted() {
-        let io = |kind, lba, sectors, device, nanos: u64| {
-            let at = Some(Time::from_picos(nanos * 1_000));
-            Io { kind, lba: Lba(lba), sectors, device, at }
-        };
+        let io = |kind, lba, sectors, device| Io { kind, lba: Lba(lba), sectors, device, at: None };
         let mut statistics = Statistics::default();
         for io in [
-            io(IoKind::Read, 8, 8, 0, 5),
-            io(IoKind::Write, 16, 1, 1, 7),
-            io(IoKind::Flush, 0, 0, 0, 8),
-            io(IoKind::Read, 16, 16, 0, 9),
+            io(IoKind::Read, 8, 8, 0),
+            io(IoKind::Write, 16, 1, 1),
+            io(IoKind::Flush, 0, 0, 0),
+            io(IoKind::Read, 16, 16, 0),
         ] {
             statistics.observe(&io);
         }
@@ -150,7 +133,7 @@ mod tests {
         assert_eq!(statistics.unaligned_fraction(), 1.0 / 3.0);
         assert_eq!((statistics.read_bytes_mean(), statistics.write_bytes_mean()), (12.0 * 512.0, 512.0));
         assert_eq!(statistics.bytes_mean(), 25.0 / 3.0 * 512.0);
-        assert_eq!((statistics.end, statistics.span()), (Lba(32), Span::from_nanos(4)));
+        assert_eq!(statistics.end, Lba(32));
         assert_eq!(Statistics::default().randomness(), 0.0);
     }
 }

@@ -470,7 +470,7 @@ fn a_trace_is_played_at_no_speed_that_is_no_number_above_zero() {
     }
     let lasting = file("lasting.spc", b"0,7,3584,w,0.5\n0,8,3584,w,86400\n");
     let slow = flashloom(&["replay", argument(&lasting), "--device", "small", "--mode", "timed", "--speed", "1e-6"]);
-    let message = "--speed is 0.000001; expected at least 9.600e-3: by this trace";
+    let message = "--speed is 0.000001; expected at least 9.600e-3: line 2 comes 86400 s after line 1";
     assert!(slow.code == 2 && slow.err.contains(message), "{slow:?}");
     refused(&["--speed", "2"], "--speed is 2; expected --mode timed beside it");
     refused(&["--speed", "1e300"], "--speed is 1e300; expected --mode timed beside it");

@@ -196,6 +196,23 @@ fn unusable_lines_are_skipped_and_counted_where_asked() {
     assert_eq!((ended.json()["trace"]["skipped"].as_u64(), ended.json()["ios"].as_u64()), (Some(1), Some(1)));
 }
 
+/// As the recorder of a trace starts it again months later, or leaves one time out.
+#[test]
+fn what_ignores_times_takes_a_trace_of_any_length() {
+    let path = file("months.spc", b"0,100,512,R,5.0\n0,100,512,R,5184000\n0,100,512,R,20000005\n");
+    let replay = |words: &[&str]| flashloom(&[&["replay", argument(&path)], words, &crate::shell::SMALL].concat());
+    for words in [&["--json", "-"][..], &["--json", "-", "--lenient"]] {
+        let json = replay(words).json();
+        assert_eq!((json["ios"].as_u64(), json["trace"]["skipped"].as_u64()), (Some(3), Some(0)), "{words:?}");
+        assert_eq!(json["trace"]["span_ns"].as_u64(), Some(20_000_000_000_000_000));
+    }
+    let timed = replay(&["--mode", "timed"]);
+    let said = "error: --speed is 1; expected at least 2.223e0: line 3 comes 20000000 s after line 1, and a replay lasts";
+    assert!(timed.code == 2 && timed.err.starts_with(said), "{timed:?}");
+    let lenient = replay(&["--mode", "timed", "--lenient"]);
+    assert!(lenient.err.starts_with("skipped line 2: Timestamp is \"5183995 s after the first\""), "{lenient:?}");
+}
+
 #[test]
 fn the_device_that_was_chosen_is_named() {
     let line = |device: &str| format!("{device} 0 1 0.000001 40 Q R 16 + 8 [fio]\n");

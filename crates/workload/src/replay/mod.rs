@@ -20,6 +20,7 @@ mod spc;
 mod ssdsim;
 mod systor;
 mod tencent;
+mod times;
 mod trace;
 mod vscsi;
 
@@ -27,6 +28,7 @@ pub use error::{Fault, Position, TraceError};
 pub use input::Head;
 pub use options::{Bounds, CountUnit, Devices, Event, Opening, Options, TimeUnit};
 pub use sink::{FieldNames, Sink};
+pub use times::RecordedSpan;
 pub use trace::{Mode, Replay, Trace, TraceSummary};
 
 /// A trace format.

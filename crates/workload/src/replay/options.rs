@@ -19,6 +19,8 @@ pub struct Options {
     pub bounds: Bounds,
     /// Whether lines or records that cannot be used are counted and skipped rather than refused.
     pub lenient: bool,
+    /// The speed of the timed replay that is wanted, if one is: a lenient reader skips what it cannot reach.
+    pub timed: Option<f64>,
 }
 
 /// What a format leaves open, so that whoever replays a trace of it may say.

@@ -2,6 +2,7 @@
 
 use super::TimeUnit;
 use super::error::{Fault, Position};
+use super::times::Tick;
 use crate::io::IoKind;
 use crate::parameters::CAPACITY_MAX;
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use units::SECTOR_BYTES;
 /// A request as it is kept: 24 bytes, so that a hundred million of them fit in the memory of a workstation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
-    /// Picoseconds after the first record of the file, in which others may be earlier.
+    /// In ticks after the first record of the file, in which others may be earlier.
     pub(super) at: i64,
     pub(super) lba: u64,
     pub(super) sectors: u32,
@@ -31,6 +32,9 @@ pub(super) struct Device {
     pub(super) longest: (u32, Position),
     /// What is read and what is written, as the file counts it.
     pub(super) bytes: [u128; 2],
+    /// When its earliest and its latest record came, in picoseconds after the first record of the file, and where these stand.
+    pub(super) earliest: (i128, Position),
+    pub(super) latest: (i128, Position),
 }
 
 /// What the description of a format calls the fields that a sink looks at, so that a message says the same word whoever refuses.
@@ -58,6 +62,10 @@ pub struct Sink {
     pub(super) position: Position,
     /// Whether any record carries a time.
     pub(super) timed: bool,
+    /// What their times are counted in.
+    pub(super) tick: Tick,
+    /// How far from the first a record can be used, in picoseconds; as far as it likes where none.
+    pub(super) reach: Option<i128>,
     names: FieldNames,
     by_number: BTreeMap<u64, u16>,
     by_name: BTreeMap<String, u16>,
@@ -66,9 +74,9 @@ pub struct Sink {
 
 impl Sink {
     pub(super) fn new(names: FieldNames) -> Self {
-        let (records, devices, position) = (Vec::new(), Vec::new(), Position::Line(0));
+        let (records, devices, position, tick) = (Vec::new(), Vec::new(), Position::Line(0), Tick::default());
         let (by_number, by_name) = (BTreeMap::new(), BTreeMap::new());
-        Sink { records, devices, position, timed: false, names, by_number, by_name, first: 0 }
+        Sink { records, devices, position, timed: false, tick, reach: None, names, by_number, by_name, first: 0 }
     }
 
     /// The index of the device of that number.
@@ -95,7 +103,8 @@ impl Sink {
         let index = u16::try_from(self.devices.len());
         let index = index.map_err(|_| Fault::new("device", &name, "at most 65,536 devices in a trace"))?;
         let (farthest, longest) = (self.position, (0, self.position));
-        self.devices.push(Device { name, end: 0, farthest, longest, bytes: [0; 2] });
+        let (earliest, latest) = ((i128::MAX, self.position), (i128::MIN, self.position));
+        self.devices.push(Device { name, end: 0, farthest, longest, bytes: [0; 2], earliest, latest });
         Ok(index)
     }
 
@@ -162,18 +171,25 @@ impl Sink {
         }
         self.timed |= at.is_some();
         let since = at.unwrap_or(self.first) - self.first;
-        // Half the range on either side, so that the distance between any two fits as well.
-        let at = i64::try_from(since).ok().filter(|at| at.unsigned_abs() < 1 << 62);
-        let at = at.ok_or_else(|| {
+        if self.reach.is_some_and(|reach| since.abs() > reach) {
             let found = format!("{} s after the first", since / TimeUnit::Seconds.picos());
-            Fault::new(self.names.time, found, "at most 53 days from the first (is the unit right?)")
-        })?;
+            let expected = "at most 52 days of the replay from it (is the unit right?)";
+            return Err(Fault::new(self.names.time, found, expected));
+        }
+        self.tick.reach(since, &mut self.records);
+        let at = self.tick.count(since);
         let reached = &mut self.devices[usize::from(device)];
         if end > reached.end {
             (reached.end, reached.farthest) = (end, self.position);
         }
         if length > reached.longest.0 {
             reached.longest = (length, self.position);
+        }
+        if since < reached.earliest.0 {
+            reached.earliest = (since, self.position);
+        }
+        if since > reached.latest.0 {
+            reached.latest = (since, self.position);
         }
         match kind {
             IoKind::Read => reached.bytes[0] += u128::from(bytes),

@@ -3,6 +3,7 @@
 use super::error::{Fault, Position, TraceError};
 use super::input::{Head, Input};
 use super::sink::{Device, Record, Sink};
+use super::times::{LONGEST, RecordedSpan, Tick, rounded_up};
 use super::{
     Bounds, Devices, FORMATS, Format, Opening, Options, ParseLine, ParseRecord, Parser, format_named, recognise,
 };
@@ -17,8 +18,6 @@ use units::{Bytes, Lba, SECTOR_BYTES, Time};
 
 /// Devices that share an address space begin on boundaries of 1 MiB, so that none loses its alignment.
 const FOLD_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
-/// How long a timed replay may take, in picoseconds: half of what virtual time can count, 104 days.
-const LONGEST: f64 = 9e18;
 /// Messages kept of what a lenient reader skips.
 const MESSAGES_MAX: usize = 5;
 
@@ -27,9 +26,12 @@ const MESSAGES_MAX: usize = 5;
 pub struct Trace {
     records: Arc<[Record]>,
     timed: bool,
+    tick: Tick,
     summary: TraceSummary,
     path: PathBuf,
     reaches: Arc<[Reach]>,
+    /// Where the earliest record stands, and the latest.
+    ends: [Position; 2],
 }
 
 /// How far a device is addressed, and in which namespace that is.
@@ -65,7 +67,9 @@ pub struct TraceSummary {
     pub reordered: u64,
     /// Whether the trace has times.
     pub timed: bool,
-    /// Read fraction, sizes, randomness, alignment, span and end of what is replayed.
+    /// From the first time to the last.
+    pub span: RecordedSpan,
+    /// Read fraction, sizes, randomness, alignment and end of what is replayed.
     pub statistics: Statistics,
 }
 
@@ -86,7 +90,7 @@ impl fmt::Display for TraceSummary {
         writeln!(f, "{jumps:.1} % do not continue the request before; {unaligned:.1} % off 4 KiB boundaries")?;
         let (touched, end) = (Bytes(self.unique_pages.saturating_mul(4096)), Bytes(found.end.0 * SECTOR_BYTES));
         write!(f, "touches {touched} in pages of 4 KiB, up to {end}; ")?;
-        if self.timed { write!(f, "spans {}", found.span()) } else { write!(f, "without times") }?;
+        if self.timed { write!(f, "spans {}", self.span) } else { write!(f, "without times") }?;
         let counts = [
             (self.wrapped, "past the end, taken modulo the size"),
             (self.reordered, "behind later ones in the file, put in the order of time"),
@@ -137,7 +141,10 @@ impl Trace {
     fn of((input, head): (Input, Head), options: &Options) -> Result<Self, TraceError> {
         let format = chosen(&input.path, &head, options)?;
         let mut reading = Reading { input, format, lenient: options.lenient, skipped: 0, messages: Vec::new() };
+        // Half of what a replay may take on either side of the first, so that the way between any two is no longer.
+        let speed = options.timed.filter(|speed| options.lenient && checked_speed(*speed).is_ok());
         let mut sink = Sink::new(format.fields());
+        sink.reach = speed.map(|speed| (LONGEST / 2.0 * speed) as i128);
         match format.parser(options) {
             Parser::Lines(mut parser) => reading.lines(parser.as_mut(), &mut sink)?,
             Parser::Records(mut parser) => reading.records(parser.as_mut(), &mut sink)?,
@@ -159,7 +166,7 @@ impl Trace {
         };
         // FNV-1a, a word at a time, and turned, so that what is high counts for what is low.
         let fold = |hash: u64, word: u64| (hash ^ word).wrapping_mul(0x0100_0000_01b3).rotate_left(29);
-        self.records.iter().flat_map(words).fold(0xcbf2_9ce4_8422_2325, fold)
+        self.records.iter().flat_map(words).fold(0xcbf2_9ce4_8422_2325 ^ self.tick.word(), fold)
     }
 
     /// What was read.
@@ -203,7 +210,7 @@ impl Trace {
             wrapped += 1;
         }
         let Statistics { read_bytes, write_bytes, .. } = self.summary.statistics;
-        let statistics = statistics(&records, self.timed, [read_bytes, write_bytes]);
+        let statistics = statistics(&records, [read_bytes, write_bytes]);
         let unique_pages = unique_pages(&records);
         let summary = TraceSummary { wrapped, unique_pages, statistics, ..self.summary.clone() };
         Ok(Trace { records: records.into(), summary, ..self.clone() })
@@ -238,24 +245,31 @@ impl Trace {
     /// 104 days of virtual time.
     pub fn source(&self, mode: Mode) -> Result<Replay, UnusableParameter> {
         if let Mode::Timed { speed } = mode {
-            checked_number("speed", speed, 1e-6, 1e6)?;
+            checked_speed(speed)?;
             if !self.timed {
                 return Err(UnusableParameter::new("mode", "timed", "closed: this trace has no times"));
             }
-            // They are in the order of time.
-            let last = self.records.last().map_or(0.0, |record| record.at as f64);
-            if last / speed > LONGEST {
-                let expected = format!("at least {:.3e}: by this trace a run would take months", last / LONGEST);
+            let span = self.summary.span.picos();
+            if span / speed > LONGEST {
+                let [earliest, latest] = self.ends;
+                let (seconds, least) = ((span / 1e12).round(), rounded_up(span / LONGEST));
+                let expected = format!(
+                    "at least {least}: {latest} comes {seconds} s after {earliest}, and a replay lasts 104 days at most"
+                );
                 return Err(UnusableParameter::new("speed", short_number(speed), expected));
             }
         }
-        Ok(Replay { records: Arc::clone(&self.records), next: 0, mode, again: false })
+        Ok(Replay { records: Arc::clone(&self.records), next: 0, mode, tick: self.tick, again: false })
     }
 
     /// Requests without times that begin again after the last, without end.
     pub fn looped(&self) -> Replay {
-        Replay { records: Arc::clone(&self.records), next: 0, mode: Mode::Closed, again: true }
+        Replay { records: Arc::clone(&self.records), next: 0, mode: Mode::Closed, tick: self.tick, again: true }
     }
+}
+
+fn checked_speed(speed: f64) -> Result<f64, UnusableParameter> {
+    checked_number("speed", speed, 1e-6, 1e6)
 }
 
 /// The format that the user names, or the one that fits; with options that it knows.
@@ -361,7 +375,7 @@ impl Reading {
     }
 
     fn finish(self, sink: Sink, options: &Options) -> Result<Trace, TraceError> {
-        let Sink { mut records, devices, timed, .. } = sink;
+        let Sink { mut records, devices, timed, tick, .. } = sink;
         let path = self.input.path;
         let unusable = |option| TraceError::Option { path: path.clone(), option };
         let devices = arranged(&mut records, devices, options.devices).map_err(unusable)?;
@@ -381,6 +395,10 @@ impl Reading {
         }
         let first = records[0].at;
         records.iter_mut().for_each(|record| record.at -= first);
+        let span = tick.span(records.last().map_or(0, |record| record.at));
+        let earliest = devices.iter().map(|device| device.earliest).min_by_key(|earliest| earliest.0);
+        let latest = devices.iter().map(|device| device.latest).max_by_key(|latest| latest.0);
+        let ends = [earliest, latest].map(|end| end.expect("a request has a device").1);
         let bases = match options.devices {
             Devices::Fold => folded(&mut records, &devices).map_err(unusable)?,
             _ => vec![0; devices.len()],
@@ -407,9 +425,10 @@ impl Reading {
             wrapped: 0,
             reordered,
             timed,
-            statistics: statistics(&records, timed, bytes),
+            span,
+            statistics: statistics(&records, bytes),
         };
-        let trace = Trace { records: records.into(), timed, summary, path, reaches: reaches.into() };
+        let trace = Trace { records: records.into(), timed, tick, summary, path, reaches: reaches.into(), ends };
         match options.bounds {
             Bounds::Open => Ok(trace),
             Bounds::Refuse(sectors) => trace.within(&vec![sectors; namespaces], false),
@@ -478,9 +497,9 @@ fn folded(records: &mut [Record], devices: &[Device]) -> Result<Vec<u64>, Unusab
 }
 
 /// Records are of sectors; `bytes` is what the file says that they read and write.
-fn statistics(records: &[Record], timed: bool, bytes: [u128; 2]) -> Statistics {
+fn statistics(records: &[Record], bytes: [u128; 2]) -> Statistics {
     let mut statistics = Statistics::default();
-    records.iter().for_each(|record| statistics.observe(&record.io(timed.then(|| record.time(1.0)))));
+    records.iter().for_each(|record| statistics.observe(&record.io(None)));
     [statistics.read_bytes, statistics.write_bytes] = bytes;
     statistics
 }
@@ -510,11 +529,6 @@ fn unique_pages(records: &[Record]) -> u64 {
 }
 
 impl Record {
-    fn time(&self, speed: f64) -> Time {
-        let picos = self.at as u64;
-        Time::from_picos(if speed == 1.0 { picos } else { (picos as f64 / speed) as u64 })
-    }
-
     fn io(&self, at: Option<Time>) -> Io {
         Io { kind: self.kind, lba: Lba(self.lba), sectors: self.sectors, device: self.device, at }
     }
@@ -526,6 +540,7 @@ pub struct Replay {
     records: Arc<[Record]>,
     next: usize,
     mode: Mode,
+    tick: Tick,
     /// Whether it begins again after the last record.
     again: bool,
 }
@@ -539,7 +554,7 @@ impl Source for Replay {
         self.next += 1;
         Some(record.io(match self.mode {
             Mode::Closed => None,
-            Mode::Timed { speed } => Some(record.time(speed)),
+            Mode::Timed { speed } => Some(self.tick.time(record.at, speed)),
         }))
     }
 
