@@ -10,7 +10,11 @@ const LINES_HELD: u32 = 1 << 18;
 pub(super) fn text(measured: &Measured, quick: bool) -> String {
     let Measured { work, hop, memory, processors, .. } = measured;
     let hop = hop.or(memory.transfer).unwrap_or(memory.memory);
-    let transfer = memory.transfer.unwrap_or(memory.memory);
+    let (transfer, measured_as) = match memory.transfer {
+        Some(transfer) => (transfer, "as a line from another core"),
+        None if *processors > 1 => (memory.memory, "as a line from memory: none from another core was measured"),
+        None => (memory.memory, "as a line from memory: there is one processor"),
+    };
     let cores = (*processors).clamp(1, 64);
     let price = |nanos: f64| format!("{{ slots = {}, stall_ns = 0 }}", nanos.round().max(1.0) as u64);
     let mut text = format!(
@@ -43,11 +47,11 @@ pub(super) fn text(measured: &Measured, quick: bool) -> String {
          same_core_ns = 0                   # a queue of the thread: in the send\n\
          first_ns = {first:.1}\n\
          further_ns = 0                     # distances were not told apart\n\
-         hardware_ns = {transfer:.1}                # as a line from another core\n\
+         hardware_ns = {transfer:.1}                # {measured_as}\n\
          publish_ns = 0                     # in the send\n\n\
          [processor.lines]\n\
          source = \"measured; `held` is an estimate\"\n\
-         transfer_ns = {transfer:.1}\n\
+         transfer_ns = {transfer:.1}                # {measured_as}\n\
          memory_ns = {:.1}\n\
          atomic_ns = {:.1}\n\
          held = {LINES_HELD}                     # 16 MiB of caches\n\n\

@@ -7,6 +7,7 @@ pub(crate) mod memory;
 
 use crate::Shell;
 use crate::bench::{drive, messages};
+use crate::failure::unusable;
 use crate::table::table;
 use anyhow::Context;
 use clap::Args;
@@ -21,6 +22,10 @@ use units::Span;
 
 /// Longer than the runs take on any machine.
 const PATIENCE: Span = Span::from_secs(600);
+
+/// What is said where no two threads ran at a time.
+const UNMEASURED: &str = "note: a line from another core was not measured: no two threads ran at a time, as where other programs keep the \
+    processors or one is allowed (taskset); a processor file has the time of a line from memory there; measure again where two are free\n";
 
 /// What `calibrate` is told.
 #[derive(Args)]
@@ -54,11 +59,16 @@ impl CalibrateArguments {
         let measured = self.measure()?;
         shell.say(&text(shell, &measured))?;
         if let (Some(mut out), Some(path)) = (out, &self.out) {
+            let processor = file::text(&measured, self.quick);
+            taken(&path.display().to_string(), &processor)?;
             out.begin()
-                .and_then(|out| out.write_all(file::text(&measured, self.quick).as_bytes()))
+                .and_then(|out| out.write_all(processor.as_bytes()))
                 .with_context(|| format!("{}: cannot be written", path.display()))?;
             let path = path.display();
             shell.say(&format!("written to {path}: `--processor {path}` takes it\n"))?;
+        }
+        if measured.lacks_transfer() {
+            shell.warn(UNMEASURED)?;
         }
         shell.put(json, &serde_json::to_string_pretty(&to_json(&measured))?)
     }
@@ -74,6 +84,21 @@ impl CalibrateArguments {
         let memory = memory::measure(repeats, processors > 1);
         Ok(Measured { work, compare: memory::compare_pages(repeats), hop, memory, processors })
     }
+}
+
+impl Measured {
+    /// Whether a line had no way to go although there are processors for it.
+    fn lacks_transfer(&self) -> bool {
+        self.processors > 1 && self.memory.transfer.is_none()
+    }
+}
+
+/// Reads a processor file as `--processor` would, before it takes the place of an earlier one.
+fn taken(path: &str, processor: &str) -> anyhow::Result<()> {
+    let read = Layers::new().processor(path, processor).flag("--cores", "1").and_then(Layers::resolve);
+    read.map(drop).map_err(|error| {
+        unusable(format!("what was measured is no processor: {error}"), "where two processors are free it may be one")
+    })
 }
 
 /// A message to another thread and no other under way: the least of some runs, as whatever else the machine does only adds to it.
@@ -132,8 +157,9 @@ fn kinds(measured: &Measured) -> Vec<(&'static str, f64, Origin)> {
 }
 
 fn text(shell: &Shell<'_>, measured: &Measured) -> String {
+    let none = if measured.lacks_transfer() { "not measured" } else { "one processor" };
     let row = |name: &str, nanos: Option<f64>, origin: String| {
-        vec![name.to_owned(), nanos.map_or("one processor".into(), |nanos| format!("{nanos:.1} ns")), origin]
+        vec![name.to_owned(), nanos.map_or(none.into(), |nanos| format!("{nanos:.1} ns")), origin]
     };
     let WorkTimes { turn, send, turns, error, .. } = measured.work;
     let mut rows = vec![row("a turn", Some(turn), turns.to_string()), row("a message", Some(send), String::new())];
@@ -169,4 +195,38 @@ fn to_json(measured: &Measured) -> serde_json::Value {
         "atomic_ns": memory.atomic,
         "processors": measured.processors,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(transfer: Option<f64>) -> Measured {
+        let (work, seen) = (vec![100.0; Work::KEYS.len()], vec![9; Work::KEYS.len()]);
+        let work = WorkTimes { turn: 30.0, send: 20.0, work, seen, turns: 1_000, error: 0.1 };
+        let memory = memory::Memory { transfer, memory: 90.0, atomic: 6.0 };
+        Measured { work, compare: 200.0, hop: Some(300.0), memory, processors: 2 }
+    }
+
+    #[test]
+    fn what_was_not_measured_is_told_and_the_file_can_be_read() {
+        for (transfer, line) in [
+            (Some(95.5), "hardware_ns = 95.5                # as a line from another core\n"),
+            (None, "hardware_ns = 90.0                # as a line from memory: none from another core was measured\n"),
+        ] {
+            let processor = file::text(&measured(transfer), true);
+            assert!(processor.contains(line), "{processor}");
+            taken("here.toml", &processor).expect("a processor");
+        }
+        assert!(measured(None).lacks_transfer() && !measured(Some(95.5)).lacks_transfer());
+    }
+
+    #[test]
+    fn a_file_that_no_run_takes_is_not_written() {
+        let said = taken("here.toml", &file::text(&measured(Some(110_170.6)), true)).expect_err("too long").to_string();
+        let refused = "processor.hops.hardware_ns is 110170.6; expected at most 100.000 us";
+        assert!(said.starts_with("what was measured is no processor: here.toml:") && said.ends_with(refused), "{said}");
+        let half = "[processor]\nclock_mhz = 1000\n";
+        assert!(taken("here.toml", half).is_err(), "a file that says less is no processor");
+    }
 }

@@ -25,6 +25,7 @@ pub const DEVICES: &[Named] = named! {
 pub const PROCESSORS: &[Named] = named! { "in-order-1ghz" "out-of-order-1.2ghz" "out-of-order-2.4ghz" "timeless" };
 
 /// A file of a catalogue or of the user.
+#[derive(Clone)]
 pub(super) struct Source {
     pub(super) name: Arc<str>,
     pub(super) file: Arc<str>,
@@ -42,7 +43,12 @@ impl Source {
         if !path.exists() {
             return Ok(None);
         }
-        let name = path.file_stem().map_or(wanted.into(), |stem| stem.to_string_lossy().into());
-        Ok(Some(Source { name, file: wanted.into(), text: read(path)? }))
+        Ok(Some(Source::of(wanted, read(path)?)))
+    }
+
+    /// The file at that path.
+    pub(super) fn of(path: &str, text: String) -> Source {
+        let name = Path::new(path).file_stem().map_or(path.into(), |stem| stem.to_string_lossy().into());
+        Source { name, file: path.into(), text }
     }
 }

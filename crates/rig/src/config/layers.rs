@@ -44,6 +44,8 @@ pub struct Layers {
     sets: Layer,
     /// Groups that have few threads where nobody says how many.
     few: Vec<String>,
+    /// A processor that is no file yet.
+    processor: Option<Source>,
 }
 
 impl Layers {
@@ -85,6 +87,12 @@ impl Layers {
     pub fn key(mut self, file: &str, line: usize, key: &str, value: &str) -> Result<Self, ConfigError> {
         self.files.push(vec![assign(key, value, Origin::File { file: file.into(), line })?]);
         Ok(self)
+    }
+
+    /// A processor file before it is written, in the place of the one that `platform.processor` names; `name` is to be its path. Like
+    /// that one it is read when all is resolved.
+    pub fn processor(self, name: &str, text: &str) -> Self {
+        Layers { processor: Some(Source::of(name, text.into())), ..self }
     }
 
     /// A flag of [`FLAGS`], with its dashes, and its value.
@@ -172,7 +180,7 @@ impl Layers {
 
     /// These with nothing said but a layer.
     pub(super) fn only(&self, layer: Layer) -> Layers {
-        Layers { files: vec![layer], few: self.few.clone(), ..Layers::default() }
+        Layers { files: vec![layer], few: self.few.clone(), processor: self.processor.clone(), ..Layers::default() }
     }
 
     /// As [`Layers::resolve`], where an error is told of what was refused.
@@ -181,7 +189,10 @@ impl Layers {
         let mut chosen = Layered::defaults();
         chosen.lay(user.clone());
         let device = platform_file(&chosen, "platform.device", DEVICES)?;
-        let processor = platform_file(&chosen, "platform.processor", PROCESSORS)?;
+        let processor = match &self.processor {
+            Some(unwritten) => unwritten.clone(),
+            None => platform_file(&chosen, "platform.processor", PROCESSORS)?,
+        };
         let name: String = chosen.get("platform.architecture")?;
         let architecture = find(&name).ok_or_else(|| {
             let names: Vec<&str> = ARCHITECTURES.iter().map(|architecture| architecture.name()).collect();
