@@ -194,8 +194,8 @@ fn advice_on_configuration(error: &ConfigError) -> Option<String> {
     match error {
         ConfigError::Syntax { file, .. } | ConfigError::TooLong { file } => advice_on_no_toml(Path::new(file)),
         ConfigError::Beside { refused, .. } => advice_on_configuration(refused),
-        ConfigError::UnknownKey { at: Origin::File { file, .. }, .. }
-        | ConfigError::Refused { at: Origin::File { file, .. }, .. }
+        ConfigError::UnknownKey { at: Origin::File { file, .. } | Origin::Device { file, .. }, .. }
+        | ConfigError::Refused { at: Origin::File { file, .. } | Origin::Device { file, .. }, .. }
             if is_workload(file) =>
         {
             Some(format!("{file} looks like a workload: `flashloom run --workload {file}` runs it"))

@@ -32,9 +32,21 @@ fn a_workload_in_the_place_of_a_configuration_is_told_where_it_belongs() {
     let small = ["--device", "small", "--ios", "50"];
     let ran = flashloom(&[&["run", "--workload", argument(&shop)][..], &small].concat());
     assert_eq!(ran.code, 0, "{ran:?}");
-    let ended = flashloom(&["run", argument(&shop)]);
     let help = format!("`flashloom run --workload {}` runs it", argument(&shop));
-    assert!(ended.code == 2 && ended.err.contains(&help), "{}", ended.err);
+    for words in [&["run", argument(&shop)][..], &["describe", "--device", argument(&shop)]] {
+        let ended = flashloom(words);
+        assert!(ended.code == 2 && ended.err.contains(&help), "{words:?}: {}", ended.err);
+    }
+}
+
+/// It runs as a workload just then, and cannot.
+#[test]
+fn a_workload_that_is_refused_is_not_told_to_be_run_as_one() {
+    let text = b"pattern = \"random\"\nread_fraction = 2\nsizes = { fixed_bytes = 4096 }\n";
+    let twice = file("misplaced-twice.toml", text);
+    let ended = flashloom(&["run", "--workload", argument(&twice)]);
+    let said = format!("error: {}:2: read_fraction is 2; expected a number from 0 to 1\n", argument(&twice));
+    assert_eq!((ended.code, ended.err), (2, said));
 }
 
 #[test]

@@ -40,6 +40,13 @@ pub enum Origin {
         /// Line of that file.
         line: usize,
     },
+    /// A workload of the user's, which gives no key of a configuration a value but may be refused itself.
+    Workload {
+        /// Its path.
+        file: Arc<str>,
+        /// Line of that file.
+        line: usize,
+    },
     /// A command-line flag, with its dashes.
     Flag(String),
     /// `--set KEY=VALUE`.
@@ -54,7 +61,7 @@ impl Origin {
             Origin::Device { .. } => 1,
             Origin::Processor { .. } => 2,
             Origin::Architecture(_) => 3,
-            Origin::File { .. } => 4,
+            Origin::File { .. } | Origin::Workload { .. } => 4,
             Origin::Flag(_) => 5,
             Origin::Set => 6,
         }
@@ -67,7 +74,7 @@ impl Origin {
             Origin::Default { .. } | Origin::Architecture(_) => true,
             Origin::Device { file, .. } => has(DEVICES, file),
             Origin::Processor { file, .. } => has(PROCESSORS, file),
-            Origin::File { .. } | Origin::Flag(_) | Origin::Set => false,
+            Origin::File { .. } | Origin::Workload { .. } | Origin::Flag(_) | Origin::Set => false,
         }
     }
 
@@ -75,9 +82,10 @@ impl Origin {
     pub fn place(&self) -> String {
         match self {
             Origin::Default { line } => format!("default.toml:{line}"),
-            Origin::Device { file, line, .. } | Origin::Processor { file, line, .. } | Origin::File { file, line } => {
-                format!("{file}:{line}")
-            }
+            Origin::Device { file, line, .. }
+            | Origin::Processor { file, line, .. }
+            | Origin::File { file, line }
+            | Origin::Workload { file, line } => format!("{file}:{line}"),
             Origin::Architecture(_) | Origin::Flag(_) | Origin::Set => self.to_string(),
         }
     }
@@ -91,7 +99,7 @@ impl fmt::Display for Origin {
             Origin::Device { name, .. } => write!(f, "device {name}"),
             Origin::Processor { name, .. } => write!(f, "processor {name}"),
             Origin::Architecture(name) => write!(f, "architecture {name}"),
-            Origin::File { file, line } => write!(f, "{file}:{line}"),
+            Origin::File { file, line } | Origin::Workload { file, line } => write!(f, "{file}:{line}"),
             Origin::Flag(flag) => f.write_str(flag),
             Origin::Set => f.write_str("--set"),
         }

@@ -333,7 +333,7 @@ fn unusable(from: &Layered, name: &str, (index, count): (usize, usize), error: &
         // What we ship ourselves can be drawn, so it is a file.
         let key = if field == "alignment" { "alignment_bytes" } else { field }.to_owned();
         let line = text::read(Path::new(name)).map_or(1, |text| text::line_with(&text, &key));
-        let at = Origin::File { file: name.into(), line };
+        let at = Origin::Workload { file: name.into(), line };
         return ConfigError::Refused { at, key, found: found.clone(), expected: expected.clone() };
     }
     from.refuse(key, format!("{expected} ({field} was {found})"))
