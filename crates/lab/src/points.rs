@@ -37,7 +37,7 @@ impl Replayed {
     fn open(recorded: &Recorded, resolved: &Resolved) -> Result<Replayed, LabError> {
         let trace = recorded.open(resolved.device.namespaces[0])?;
         let digest = trace.digest();
-        let phase = resolved.phases.iter().position(|phase| phase.name == recorded.beside);
+        let phase = resolved.phases.iter().position(|phase| recorded.is_beside(&phase.name));
         let phase = phase.expect("it stands beside one");
         Ok(Replayed { trace, digest, name: recorded.name(), relation: recorded.relation.clone(), phase })
     }
@@ -71,7 +71,7 @@ pub(crate) fn tasks(experiment: &Experiment, given: &Given<'_>) -> Result<Vec<Ta
             indices.iter().zip(&experiment.axes).map(|(&at, axis)| nth(axis, at, given.size)).collect();
         let mut points = vec![point(experiment, given, &chosen, None)?];
         for replayed in &found {
-            if points[0].resolved.phases.iter().any(|phase| phase.name == replayed.beside) {
+            if points[0].resolved.phases.iter().any(|phase| replayed.is_beside(&phase.name)) {
                 points.push(point(experiment, given, &chosen, Some(replayed))?);
             }
         }

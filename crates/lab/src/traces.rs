@@ -10,7 +10,7 @@ use workload::replay::{Bounds, Devices, Options, TimeUnit, Trace, format_named};
 #[derive(Clone)]
 pub(crate) struct Recorded {
     /// The workload that it stands beside.
-    pub(crate) beside: String,
+    beside: String,
     pub(crate) path: PathBuf,
     /// What the two have in common.
     pub(crate) relation: String,
@@ -51,6 +51,11 @@ impl Recorded {
     /// Its file, for tables.
     pub(crate) fn name(&self) -> String {
         name(&self.path)
+    }
+
+    /// Whether it stands beside the workload of that name: in whatever capitals, as workloads are named.
+    pub(crate) fn is_beside(&self, workload: &str) -> bool {
+        self.beside.eq_ignore_ascii_case(workload)
     }
 
     /// Its requests, all devices in one address space, folded into a drive of so many sectors.

@@ -1,6 +1,8 @@
 //! What was given in the place of something else is told what it is, and what would take it.
 
 use crate::shell::{SMALL, argument, file, flashloom, small};
+use std::path::Path;
+use std::process::Command;
 
 #[test]
 fn a_trace_in_the_place_of_a_configuration_or_a_workload_is_told_apart() {
@@ -47,6 +49,28 @@ fn a_workload_that_is_refused_is_not_told_to_be_run_as_one() {
     let ended = flashloom(&["run", "--workload", argument(&twice)]);
     let said = format!("error: {}:2: read_fraction is 2; expected a number from 0 to 1\n", argument(&twice));
     assert_eq!((ended.code, ended.err), (2, said));
+}
+
+/// The name of one that we ship, as the paper's table prints it.
+#[test]
+fn a_file_comes_before_a_name_in_other_capitals() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("capitals");
+    std::fs::create_dir_all(&folder).expect("the test folder can be written");
+    let text = "pattern = \"random\"\nread_fraction = 1\nsizes = { fixed_bytes = 4096 }\n";
+    for name in ["Exchange", "bs"] {
+        std::fs::write(folder.join(name), text).expect("the test folder can be written");
+    }
+    let reads = |workload: &str| {
+        let words = ["run", "--workload", workload, "--ios", "50", "--json", "-"];
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
+        let ended = command.current_dir(&folder).args(words).args(SMALL).output().expect("the binary starts");
+        let json: serde_json::Value = serde_json::from_slice(&ended.stdout).expect("JSON alone");
+        (json["workload"].as_str().expect("a name").to_owned(), json["write"]["ios"] == 0)
+    };
+    let own = |name: &str, reads_only| (name.to_owned(), reads_only);
+    assert_eq!(reads("Exchange"), own("Exchange", true));
+    assert_eq!(reads("EXCHANGE"), own("exchange", false));
+    assert_eq!(reads("bs"), own("bs", false), "a name in its own spelling is no file");
 }
 
 #[test]

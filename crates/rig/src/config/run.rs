@@ -219,7 +219,7 @@ fn phase(
     let pages = (buffer / page).min(sectors.div_ceil(page / SECTOR_BYTES)) * FILLING;
     let filling = (pages as f64 / (mean_bytes / page as f64).max(1.0)).ceil() as u64;
     Ok(Phase {
-        name: Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy().into_owned()),
+        name: named(name).map_or_else(|| stem(name), |workload| workload.name.into()),
         recipe,
         parameters,
         pace: from.nth("workload.pace", index, count)?,
@@ -229,6 +229,11 @@ fn phase(
         warm_up: from.nth("workload.warm_up_ms", index, count)?,
         rounds: rounds(from)?,
     })
+}
+
+/// What the workload of a file is called.
+fn stem(path: &str) -> String {
+    Path::new(path).file_stem().map_or(path.into(), |stem| stem.to_string_lossy().into_owned())
 }
 
 /// The rounds of every phase, where phases run until they are steady.
@@ -246,10 +251,15 @@ fn rounds(from: &Layered) -> Result<Option<Rounds>, ConfigError> {
     Ok((until == Until::Steady).then_some(Rounds { ios, duration, most }))
 }
 
+/// The workload that has a name. In its own spelling it comes before any file, in other capitals after one.
+pub(super) fn named(name: &str) -> Option<&'static Workload> {
+    Workload::named(name).or_else(|| Workload::spelled(name).filter(|_| !Path::new(name).exists()))
+}
+
 /// A workload by name, else from the file at that path.
 fn recipe(from: &Layered, name: &str) -> Result<Recipe, ConfigError> {
     const KEY: &str = "workload.phases";
-    if let Some(workload) = Workload::named(name) {
+    if let Some(workload) = named(name) {
         return Ok(workload.recipe());
     }
     let path = Path::new(name);
@@ -263,7 +273,8 @@ fn recipe(from: &Layered, name: &str) -> Result<Recipe, ConfigError> {
 /// What was expected where a name is neither a workload's nor a file's.
 fn unknown_workload(name: &str) -> String {
     let names = WORKLOADS.iter().map(|workload| workload.name);
-    let nearest = names.clone().map(|known| (distance(known, name), known)).min().filter(|(far, _)| *far <= 2);
+    let nearest =
+        names.clone().map(|known| (distance(known, &name.to_lowercase()), known)).min().filter(|(far, _)| *far <= 2);
     let names: Vec<&str> = names.collect();
     let all = format!("workload files or one of {}", names.join(", "));
     match nearest {
@@ -325,7 +336,7 @@ fn unusable(from: &Layered, name: &str, (index, count): (usize, usize), error: &
         "pattern.zipf.theta" => "workload.zipf_theta",
         "arrivals.per_second" => "workload.per_second",
         "region" | "capacity" => narrowing(from, index, count),
-        "pattern.regions" if Workload::named(name).is_some() => narrowing(from, index, count),
+        "pattern.regions" if named(name).is_some() => narrowing(from, index, count),
         _ => PHASES,
     };
     let UnusableParameter { field, found, expected } = error;
@@ -387,6 +398,19 @@ mod tests {
             let error = of(text, set);
             assert!(error.starts_with(&said), "{error}\nwithout {said}");
         }
+    }
+
+    #[test]
+    fn papers_may_spell_a_workload_as_they_do() {
+        let resolved = |phases: &str| Layers::new().flag("--workload", phases).and_then(Layers::resolve);
+        let names: Vec<String> = ["24HR,Exchange,CHEETAH,RandRead", "24hr,exchange,cheetah,randread"]
+            .map(|phases| resolved(phases).expect("workloads by name").phases.into_iter().map(|phase| phase.name))
+            .into_iter()
+            .flatten()
+            .collect();
+        assert_eq!(names[..4], names[4..], "results name them alike");
+        let read = resolved("24HR").expect("a workload by name").files_read().collect::<Vec<_>>();
+        assert!(read.is_empty(), "{read:?}");
     }
 
     #[test]
