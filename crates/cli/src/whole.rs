@@ -176,7 +176,7 @@ fn combined(phases: &[Summary], page: u64) -> Summary {
         cores: last.cores.as_ref().map(|_| shares.cores()),
         power_w: last.power_w.map(|_| shares.mean(|phase| phase.power_w.unwrap_or(0.0))),
         polling_w: last.polling_w.map(|_| shares.mean(|phase| phase.polling_w.unwrap_or(0.0))),
-        bounds: shares.bounds(ios as f64 / seconds),
+        bounds: last.bounds.map(|_| shares.bounds(ios as f64 / seconds)),
         cache: last.cache.as_ref().map(|_| shares.cache()),
         locks: last.locks.as_ref().map(|_| shares.locks()),
         flash: last.flash.as_ref().map(|_| shares.flash()),
@@ -367,13 +367,13 @@ impl Shares<'_> {
     /// all of them.
     fn bounds(&self, iops: f64) -> Vec<Bound> {
         let mut busy: Named<f64> = Named::default();
-        let named = |phase: &Summary, name: &str| phase.bounds.iter().any(|bound| bound.resource == name);
+        let named = |phase: &Summary, name: &str| phase.bounds().iter().any(|bound| bound.resource == name);
         for (share, phase) in &self.phases {
             let is_told = |bound: &&Bound| {
                 let in_all = || self.phases.iter().all(|(_, phase)| named(phase, &bound.resource));
                 !bound.resource.starts_with("busiest") || in_all()
             };
-            for bound in phase.bounds.iter().filter(is_told) {
+            for bound in phase.bounds().iter().filter(is_told) {
                 let before = busy.get(&bound.resource).copied().unwrap_or(0.0);
                 busy.set(bound.resource.clone(), before + share * bound.utilisation);
             }
@@ -411,7 +411,7 @@ impl Shares<'_> {
         Locks {
             acquires,
             waits,
-            wait_mean: Some(if waits > 0 { waited / waits as f64 } else { 0.0 }),
+            wait_mean: (waits > 0).then(|| waited / waits as f64),
             inquiry_mean: (acquires > 0).then(|| inquired / acquires as f64),
             stalled_mean: self.stalled(),
             line_mean: over_answers(|locks| locks.line_mean),
@@ -491,7 +491,7 @@ mod tests {
                 namespaces: [(namespace, Namespace { read: direction, ..Namespace::default() })].into_iter().collect(),
                 breakdown: [("flash", nanos)].into_iter().collect(),
                 breakdown_slowest: [("flash", nanos)].into_iter().collect(),
-                bounds: bounds(ios as f64, &resources),
+                bounds: Some(bounds(ios as f64, &resources)),
                 ..Summary::default()
             }
         };
@@ -507,12 +507,12 @@ mod tests {
         assert_eq!(classes, [("urgent", 300), ("low", 100)]);
         assert_eq!(whole.breakdown.get("flash"), Some(&200.0));
         assert!(whole.breakdown_slowest.is_empty());
-        let latency = whole.read.latency.expect("there were reads");
+        let latency = whole.read.latency.as_ref().expect("there were reads");
         assert!((latency.mean, latency.max) == (200.0, 500.0) && (latency.p50 - 100.0).abs() < 1.0, "{latency:?}");
         assert!((latency.p90 - 500.0).abs() < 1.0, "{latency:?}");
         let namespaces: Vec<_> = whole.namespaces.iter().map(|(name, of)| (name, of.read.ios, of.write.ios)).collect();
         assert_eq!(namespaces, [("9", 100, 0), ("10", 300, 0)]);
-        let bounds: Vec<_> = whole.bounds.iter().map(|bound| (bound.resource.as_str(), bound.utilisation)).collect();
+        let bounds: Vec<_> = whole.bounds().iter().map(|bound| (bound.resource.as_str(), bound.utilisation)).collect();
         assert_eq!(bounds, [("flash dies", 0.95), ("BGC threads", 0.95 / 2.0)], "each phase is half of the time");
     }
 

@@ -99,7 +99,7 @@ impl Summary {
         shares.extend(self.hardware.iter().map(|(name, group)| (name.to_owned(), group.utilisation)));
         let threads = self.machine_threads.iter().enumerate();
         shares.extend(threads.map(|(index, thread)| (format!("machine thread {index}"), thread.utilisation)));
-        shares.extend(self.bounds.iter().map(|bound| (bound.resource.clone(), bound.utilisation)));
+        shares.extend(self.bounds().iter().map(|bound| (bound.resource.clone(), bound.utilisation)));
         if let Some(cores) = &self.cores {
             shares.extend(cores.utilisation.iter().enumerate().map(|(core, share)| (format!("core {core}"), *share)));
         }

@@ -40,7 +40,7 @@ fn differences(runs: &[&Summary]) -> Vec<Vec<String>> {
         ("workload", |run| run.workload.clone().unwrap_or_default()),
         ("world", |run| run.world.clone()),
         ("seed", |run| run.seed.to_string()),
-        ("limited by", |run| run.bounds.first().map(|bound| bound.resource.clone()).unwrap_or_default()),
+        ("limited by", |run| run.bounds().first().map(|bound| bound.resource.clone()).unwrap_or_default()),
     ];
     let rows = what.into_iter().map(|(name, read)| (name, runs.iter().map(|run| read(run)).collect::<Vec<_>>()));
     let differing = rows.filter(|(_, values)| values.iter().any(|value| *value != values[0]));

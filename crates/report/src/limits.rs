@@ -18,7 +18,7 @@ const UNTOLD: [&str; 5] = ["flash", "dma", "queueing", "completion", "host"];
 
 /// What the tightest bound means; nothing where there are no bounds.
 pub(crate) fn sentence(summary: &Summary) -> Option<String> {
-    let tightest = summary.bounds.first()?;
+    let tightest = summary.bounds().first()?;
     let held = summary.workers.filter(|_| tightest.resource == WORKERS_HELD);
     let late = match summary.behind_ns {
         Some(behind) if behind as f64 <= BEHIND * summary.simulated_ns as f64 => {
@@ -185,13 +185,14 @@ mod tests {
     }
 
     fn told(resource: &str, utilisation: f64) -> String {
-        sentence(&Summary { bounds: bounds(1e6, &[(resource.into(), utilisation)]), ..closed() }).expect("a bound")
+        sentence(&Summary { bounds: Some(bounds(1e6, &[(resource.into(), utilisation)])), ..closed() })
+            .expect("a bound")
     }
 
     #[test]
     fn arrivals_set_the_rate_where_all_are_served() {
         let run = |behind: u64, busy| {
-            let bounds = bounds(10_000.0, &[("flash dies".into(), busy)]);
+            let bounds = Some(bounds(10_000.0, &[("flash dies".into(), busy)]));
             let run =
                 Summary { iops: 10_000.0, bounds, behind_ns: Some(behind), simulated_ns: 100_000_000, ..closed() };
             sentence(&run).expect("a bound")
@@ -224,7 +225,7 @@ mod tests {
         let workers =
             Workers { work: 0.025, lock_wait: 0.005, flash_wait: 0.966, link_wait: 0.004, ..Workers::default() };
         let resources = [("flash dies".to_owned(), 0.21), (WORKERS_HELD.to_owned(), 1.0)];
-        let run = Summary { workers: Some(workers), bounds: bounds(10_600.0, &resources), ..closed() };
+        let run = Summary { workers: Some(workers), bounds: Some(bounds(10_600.0, &resources)), ..closed() };
         let said = sentence(&run).expect("a bound");
         assert!(said.starts_with("The WORKER threads limit this run: each carries one request"), "{said}");
         assert!(
@@ -234,7 +235,7 @@ mod tests {
             "{said}"
         );
         assert!(said.contains("allows 10.6 k IOPS") && said.contains("--threads worker=N"), "{said}");
-        let idle = Summary { bounds: bounds(10_600.0, &[(WORKERS_HELD.to_owned(), 0.3)]), ..run };
+        let idle = Summary { bounds: Some(bounds(10_600.0, &[(WORKERS_HELD.to_owned(), 0.3)])), ..run };
         let said = sentence(&idle).expect("a bound");
         assert!(
             said.starts_with("Nothing is near its limit: the WORKER threads held are the busiest (30 %)"),
@@ -245,7 +246,7 @@ mod tests {
     #[test]
     fn more_workers_are_offered_only_where_what_they_wait_for_serves_several() {
         let told = |workers: Workers| {
-            let bounds = bounds(341.0, &[(WORKERS_HELD.to_owned(), 1.0)]);
+            let bounds = Some(bounds(341.0, &[(WORKERS_HELD.to_owned(), 1.0)]));
             sentence(&Summary { workers: Some(workers), bounds, ..closed() }).expect("a bound")
         };
         let of = |work, lock_wait, room_wait, flash_wait| {
@@ -295,7 +296,7 @@ mod tests {
             breakdown: [(part, share * 1e6), ("flash", (1.0 - share) * 1e6)].into_iter().collect(),
             breakdown_queueing: line.map(|line| (line, share * 1e6)).into_iter().collect(),
             groups: [("nvmq", group)].into_iter().collect(),
-            bounds: bounds(1e3, &[("flash dies".into(), 0.02)]),
+            bounds: Some(bounds(1e3, &[("flash dies".into(), 0.02)])),
             ..closed()
         };
         sentence(&run).expect("a bound")
@@ -306,7 +307,7 @@ mod tests {
         let run = |waits, nvmq| {
             let breakdown = [("nvmq", nvmq), ("ilock", 1.55e6), ("queueing", 3.38e6 - 1.55e6 - nvmq)];
             let (breakdown, breakdown_queueing) = (breakdown.into_iter().collect(), Named::default());
-            let bounds = bounds(76_200.0, &[("NVMQ threads".into(), 0.068)]);
+            let bounds = Some(bounds(76_200.0, &[("NVMQ threads".into(), 0.068)]));
             let groups =
                 [("nvmq", Group { threads: 18, utilisation: 0.068, ..Group::default() })].into_iter().collect();
             let locks = Some(Locks { acquires: 2_930, waits, ..Locks::default() });

@@ -79,7 +79,7 @@ const METRICS: &[Metric] = &[
     ("cores active mean", Unit::Number, |run| run.cores.as_ref().map(|cores| cores.active_mean)),
     ("power", Unit::Watts, |run| run.power_w),
     ("polling", Unit::Watts, |run| run.polling_w),
-    ("tightest bound iops", Unit::Iops, |run| run.bounds.first().map(|bound| bound.iops_bound)),
+    ("tightest bound iops", Unit::Iops, |run| run.bounds().first().map(|bound| bound.iops_bound)),
     ("cache hits", Unit::Share, |run| run.cache.as_ref().and_then(|cache| cache.hit_ratio)),
     ("lock waits", Unit::Count, |run| run.locks.as_ref().map(|locks| locks.waits as f64)),
     ("lock wait mean", Unit::Nanos, |run| run.locks.as_ref()?.wait_mean),

@@ -72,7 +72,7 @@ pub(crate) fn sample() -> Summary {
         completions: [("nvmq", vec![1_010_000, 990_000])].into_iter().collect(),
         power_w: Some(12.3),
         polling_w: Some(4.2),
-        bounds: bounds(iops, &resources.map(|(name, utilisation)| (name.to_owned(), utilisation))),
+        bounds: Some(bounds(iops, &resources.map(|(name, utilisation)| (name.to_owned(), utilisation)))),
         ..parts()
     }
 }

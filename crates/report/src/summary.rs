@@ -102,9 +102,10 @@ pub struct Summary {
     /// Of it, what hardware threads took that found no message and looked again, W.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub polling_w: Option<f64>,
-    /// What limits this run, tightest first; nothing where nobody models resources, as in real time.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub bounds: Vec<Bound>,
+    /// What limits this run, tightest first, of which there is nothing where no request was counted; absent where nobody models resources,
+    /// as in real time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<Vec<Bound>>,
     /// The data cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Cache>,
@@ -264,10 +265,10 @@ pub struct Locks {
     pub acquires: u64,
     /// Of these, how many had to wait.
     pub waits: u64,
-    /// Mean wait of those that waited, ns; 0 where none did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Mean wait of those that waited, ns; null where none did.
+    #[serde(default)]
     pub wait_mean: Option<f64>,
-    /// Mean time to find out whether a range is free, ns: from when the asker's turn has asked until the answer is in its inbox; none
+    /// Mean time to find out whether a range is free, ns: from when the asker's turn has asked until the answer is in its inbox; null
     /// where nobody asked.
     #[serde(default)]
     pub inquiry_mean: Option<f64>,
@@ -425,6 +426,11 @@ impl Summary {
             parts.iter().filter_map(|part| part.latency.as_ref().map(|latency| (part.ios as f64, latency.mean)));
         let (count, total) = measured.fold((0.0, 0.0), |(count, total), (ios, mean)| (count + ios, total + ios * mean));
         (count > 0.0).then(|| total / count)
+    }
+
+    /// What limits this run, tightest first, as far as anybody models it.
+    pub fn bounds(&self) -> &[Bound] {
+        self.bounds.as_deref().unwrap_or_default()
     }
 
     /// The JSON that scripts read, with line breaks; its keys are in the order of the fields here.

@@ -182,13 +182,13 @@ fn limits(page: Page, summary: &Summary, out: &mut String) {
     let Some(sentence) = sentence(summary) else { return };
     *out += &format!("{}\n{}", page.strong("What limits this run"), page.wrap("  ", &sentence));
     let mut table = page.table(&["resource", "busy", "IOPS it alone would allow", ""]);
-    for bound in summary.bounds.iter().take(BOUNDS_SHOWN) {
+    for bound in summary.bounds().iter().take(BOUNDS_SHOWN) {
         let mut row = cells(&[&bound.resource, &percent(bound.utilisation), &count(bound.iops_bound)]);
         row.push(bar_cell(&bar(bound.utilisation, bar_cells(page) / 2)));
         table.add_row(row);
     }
     put(out, &table);
-    if summary.bounds.iter().take(BOUNDS_SHOWN).any(|bound| is_of_processor(&bound.resource)) {
+    if summary.bounds().iter().take(BOUNDS_SHOWN).any(|bound| is_of_processor(&bound.resource)) {
         *out += &page.wrap("  ", AT_THE_WORK_NOW);
     }
 }

@@ -29,7 +29,7 @@ fn main() {
             for (name, group) in summary.groups.iter() {
                 print!(" {name} {:.1}/{}", active(group), group.threads);
             }
-            let bound = &summary.bounds[0];
+            let bound = &summary.bounds()[0];
             println!("; {} {:.2}", bound.resource, bound.utilisation);
         }
     }

@@ -75,7 +75,7 @@ pub(crate) fn summarise(
         completions: window.completions(&meter.window.completed),
         power_w: window.power(),
         polling_w: window.polling(),
-        bounds: window.bounds(seen.iops, workers.as_ref(), labels.planes),
+        bounds: Some(window.bounds(seen.iops, workers.as_ref(), labels.planes)),
         write_amplification: amplification(flash.programs, outcome, labels.page),
         flash: Some(flash),
         workers,
@@ -194,7 +194,7 @@ pub(crate) fn add_sums(summary: &mut Summary, labels: &Labels, sums: &Sums) {
     summary.locks = labels.architecture.has_locks().then(|| Locks {
         acquires: get(Counter::Locks),
         waits: get(Counter::LockWaits),
-        wait_mean: mean(sums.span(Counter::LockWaitTime), get(Counter::LockWaits)).or(Some(0.0)),
+        wait_mean: mean(sums.span(Counter::LockWaitTime), get(Counter::LockWaits)),
         inquiry_mean: mean(sums.span(Counter::LockTime), get(Counter::Locks)),
         stalled_mean: Some(sums.span(Counter::StoodStill).nanos() as f64 / summary.simulated_ns.max(1) as f64)
             .filter(|&threads| threads > 0.0),

@@ -341,6 +341,21 @@ fn benches_measure_something_and_repeat_themselves() {
     }
 }
 
+/// Of a drive that is cut off before it has answered anything.
+#[test]
+fn what_counted_nothing_has_the_keys_of_what_did() {
+    for workload in ["randread", "randread,randwrite"] {
+        let words = ["run", "--workload", workload, "--duration", "1us", "--json", "-"];
+        let json = flashloom(&[&words[..], &SMALL].concat()).json();
+        assert_eq!((&json["ios"], &json["bounds"]), (&Value::from(0), &serde_json::json!([])), "{json}");
+        for mean in ["wait_mean", "inquiry_mean"] {
+            assert_eq!(json["locks"].get(mean), Some(&Value::Null), "{workload}: {mean}");
+        }
+    }
+    let words = ["run", "--workload", "randread", "--ios", "200", "--json", "-"];
+    assert_eq!(small(&words).json()["locks"].get("wait_mean"), Some(&Value::Null), "reads do not wait for each other");
+}
+
 #[test]
 fn a_calibration_is_a_processor_that_runs() {
     let processor = file("here.toml", b"");

@@ -83,7 +83,7 @@ fn cores_that_no_thread_lives_on_count_for_nothing() {
     };
     assert_eq!((cores(&beside), cores(&apart)), ((17, 17), (17, 17)));
     let slots = |summary: &Summary| {
-        let bound = summary.bounds.iter().find(|bound| bound.resource == "core issue slots");
+        let bound = summary.bounds().iter().find(|bound| bound.resource == "core issue slots");
         bound.expect("a bound").utilisation / summary.iops
     };
     let power = |summary: &Summary| summary.power_w.expect("it has a power");

@@ -216,14 +216,14 @@ fn workers_are_held_while_they_wait() {
         let mut session = small.session(vec![phase]);
         let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{error}"));
         assert!(summary.gc.as_ref().is_some_and(|gc| gc.blocks > 100), "{:?}", summary.gc);
-        assert!(summary.bounds.iter().all(|bound| bound.iops_bound >= summary.iops), "{:?}", summary.bounds);
-        let held = summary.bounds.iter().find(|bound| bound.resource == WORKERS_HELD).expect("it has workers");
+        assert!(summary.bounds().iter().all(|bound| bound.iops_bound >= summary.iops), "{:?}", summary.bounds());
+        let held = summary.bounds().iter().find(|bound| bound.resource == WORKERS_HELD).expect("it has workers");
         let workers = summary.workers.expect("it has workers");
         assert!((held.utilisation + workers.idle - 1.0).abs() < 1e-9, "{workers:?}");
         // Turns and waits are measured apart.
         let turns = summary.groups.get("worker").expect("it has workers").utilisation;
         assert!(workers.work < 0.1 && (workers.work - turns).abs() < 1e-3, "{turns}: {workers:?}");
-        (held.utilisation, held.resource == summary.bounds[0].resource)
+        (held.utilisation, held.resource == summary.bounds()[0].resource)
     };
     let (all, one) = (run(16, 4), run(1, 1));
     assert!(all.0 > 0.98 && all.1, "four workers for 64 requests: {all:?}");
