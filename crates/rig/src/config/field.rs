@@ -1,5 +1,6 @@
 //! What values a key can hold: numbers, words, sizes and spans, read from a value and written as one.
 
+use super::longest;
 use super::value::Value;
 use firmware::{AddressSplit, BlockDeal, MappingScheme, QueueAllocation, VictimPolicy};
 use nvme::spec::QueuePriority;
@@ -183,7 +184,10 @@ impl Field for Span {
     }
     fn expected_for(value: &Value, key: &str) -> String {
         match value {
-            value if picos(value, key).is_some() => format!("a time from 0 to {} s", LONGEST_PICOS / 1e12),
+            value if picos(value, key).is_some() => match longest::of(key) {
+                Some(longest) => format!("a time from 0 to {longest}"),
+                None => format!("a time from 0 to {} s", LONGEST_PICOS / 1e12),
+            },
             Value::Text(text) if measure(text).is_some_and(|(_, unit)| !unit.is_empty()) => {
                 let units: Vec<&str> = SPANS.iter().map(|(name, _)| *name).collect();
                 format!("{}, in one of {}", Self::expected(key), units.join(", "))

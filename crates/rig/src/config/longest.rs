@@ -19,14 +19,44 @@ const LONGEST: &[(&str, Span)] = &[
     ("pipeline.", Span::from_secs(1)),
 ];
 
+/// The longest time that a key of the hardware may hold.
+pub(super) fn of(key: &str) -> Option<Span> {
+    let is_time = unit_of(key).is_some() && !key.ends_with("_per_s");
+    LONGEST.iter().find(|(start, _)| is_time && key.starts_with(start)).map(|(_, longest)| *longest)
+}
+
 /// Refuses the first key of the hardware that holds a longer time. What is no time is for who reads it.
 pub(super) fn check(from: &Layered) -> Result<(), ConfigError> {
     for (key, setting) in from.iter() {
-        let Some((_, longest)) = LONGEST.iter().find(|(start, _)| key.path.starts_with(start)) else { continue };
-        let is_time = unit_of(&key.path).is_some() && !key.path.ends_with("_per_s");
-        if is_time && Span::read(&setting.value, &key.path).is_some_and(|span| span > *longest) {
+        let Some(longest) = of(&key.path) else { continue };
+        if Span::read(&setting.value, &key.path).is_some_and(|span| span > longest) {
             return Err(from.refuse(&key.path, format!("at most {longest}")));
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Layers;
+
+    /// Too long, longer than any time can be, and none.
+    #[test]
+    fn whatever_is_wrong_with_a_time_its_limit_is_the_same() {
+        for (key, limit) in [
+            ("device.timing.read_lsb_us", "1.000 s"),
+            ("processor.hops.first_ns", "100.000 us"),
+            ("processor.stall_per_slot_ns", "1.000 us"),
+            ("journal.interval_ms", "1000000 s"),
+        ] {
+            let refused = |value: &str| {
+                let layers = Layers::new().set(&format!("{key}={value}")).expect("a key");
+                layers.resolve().err().expect("it is refused").to_string()
+            };
+            for value in ["-1", "1e20", "2000000s"] {
+                let said = refused(value);
+                assert!(said.ends_with(&format!(" {limit}")), "{said}");
+            }
+        }
+    }
 }
