@@ -151,7 +151,7 @@ impl CheckArguments {
         let signal = Signal::awaited();
         let json = shell.json(self.json.as_deref())?;
         let only = self.architecture()?;
-        let mutation = self.mutation()?;
+        let mutation = self.mutation(only)?;
         let (first, named) = (self.seed.unwrap_or(0), self.seed.is_some());
         let count = self.runs.unwrap_or(if named { 1 } else { CASES });
         if first.checked_add(count - 1).is_none_or(|last| last > SEED_MAX) {
@@ -189,11 +189,12 @@ impl CheckArguments {
             None => {
                 written?;
                 let ran = outcome.all().cases;
-                let verdict = match (&self.mutation, signal.caught()) {
+                let verdict = match (mutation, signal.caught()) {
                     (_, Some(_)) => format!("stopped after {} that held, from seed {first} on", report::of(ran, "run")),
-                    (Some(name), None) => format!(
-                        "none of {ran} runs found the planted bug {name}: more runs may (--runs), where the firmware has the part that \
-                         `flashloom list mutations` names"
+                    (Some(mutation), None) => format!(
+                        "none of {ran} runs found the planted bug {}: {}",
+                        mutation.name(),
+                        finds(mutation, only)
                     ),
                     (None, None) => format!("{} held", report::of(ran, "run")),
                 };
@@ -220,15 +221,24 @@ impl CheckArguments {
         })
     }
 
-    fn mutation(&self) -> anyhow::Result<Option<Mutation>> {
+    /// The bug to plant, of which the only architecture has the part, if there is an only one.
+    fn mutation(&self, only: Option<&'static dyn Architecture>) -> anyhow::Result<Option<Mutation>> {
         let Some(name) = &self.mutation else { return Ok(None) };
-        Mutation::named(name).map(Some).ok_or_else(|| {
-            let names: Vec<&str> = MUTATIONS.iter().map(|planted| planted.name).collect();
-            unusable(
-                format!("--mutation is {name}; expected {}", names.join(", ")),
-                "`flashloom list mutations` describes them",
-            )
-        })
+        let is_there = |mutation: Mutation| only.is_none_or(|architecture| mutation.is_in(architecture));
+        let named = Mutation::named(name);
+        if let Some(mutation) = named.filter(|mutation| is_there(*mutation)) {
+            return Ok(Some(mutation));
+        }
+        let names: Vec<&str> =
+            MUTATIONS.iter().filter(|planted| is_there(planted.mutation)).map(|planted| planted.name).collect();
+        let why = match (named, only) {
+            (Some(_), Some(only)) => format!(": {} has no part that this is a bug of", only.name()),
+            _ => String::new(),
+        };
+        Err(unusable(
+            format!("--mutation is {name}; expected one of {}{why}", names.join(", ")),
+            "`flashloom list mutations` describes them, and says where each is found",
+        ))
     }
 
     fn case(&self, seed: u64, only: Option<&'static dyn Architecture>, mutation: Option<Mutation>) -> Case {
@@ -242,6 +252,14 @@ impl CheckArguments {
             ..usual
         }
     }
+}
+
+/// What finds a planted bug, on the only architecture if that is known.
+fn finds(mutation: Mutation, only: Option<&dyn Architecture>) -> String {
+    let found = mutation.planted().found;
+    let there = found.iter().find(|seeds| only.is_none_or(|only| only.name() == seeds.architecture));
+    let seeds = there.unwrap_or(&found[0]);
+    format!("`flashloom check --mutation {} {seeds}` does", mutation.name())
 }
 
 fn page(shell: &Shell<'_>, outcome: &Sweep) -> String {

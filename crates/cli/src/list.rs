@@ -4,8 +4,8 @@ use crate::Shell;
 use crate::table::table;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use firmware::MUTATIONS;
 use firmware::architecture::{ARCHITECTURES, Architecture, ThreadCounts};
+use firmware::{MUTATIONS, Planted, Seeds};
 use lab::{EXPERIMENTS, Experiment, placements as placements_of_the_repository, sheets};
 use rig::config::{CHOICES, DEVICES, Layers, Named, PROCESSORS};
 use serde::Serialize;
@@ -129,7 +129,9 @@ fn experiments() -> anyhow::Result<Vec<Entry>> {
 }
 
 fn mutations() -> anyhow::Result<Vec<Entry>> {
-    Ok(MUTATIONS.iter().map(|planted| entry(planted.name, planted.summary)).collect())
+    let found = |planted: &Planted| planted.found.iter().map(Seeds::to_string).collect::<Vec<_>>().join(", ");
+    let line = |planted: &Planted| format!("{}; found by {}", planted.summary, found(planted));
+    Ok(MUTATIONS.iter().map(|planted| entry(planted.name, line(planted))).collect())
 }
 
 fn placements() -> anyhow::Result<Vec<Entry>> {

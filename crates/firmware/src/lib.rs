@@ -26,7 +26,7 @@ mod work;
 pub use counter::{Counter, Sums};
 pub use drive::{Drive, DriveError, DriveShape, LbaFormat, Namespace};
 pub use message::*;
-pub use mutation::{MUTATIONS, Mutation, Planted};
+pub use mutation::{MUTATIONS, Mutation, Planted, Seeds};
 pub use note::{LatencyPart, Note, PipelineStep, Wait};
 pub use policies::{MergeKind, Owners, Ranks, page_of_rank, rank_of, shares, trans_of};
 pub use ports::{FlashChannel, HostLink, HostPort, PowerPort};

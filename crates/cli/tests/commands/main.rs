@@ -1,6 +1,7 @@
 //! The command as a user meets it: the built binary, its two streams and its exit codes.
 
 mod bad_input;
+mod checks;
 mod compares;
 #[path = "../../../rig/tests/served/initiator.rs"]
 #[expect(dead_code, reason = "the tests of what is served use more of it")]

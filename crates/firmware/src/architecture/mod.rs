@@ -115,6 +115,10 @@ pub trait Architecture: Sync {
     fn keeps_queue_order(&self) -> bool {
         true
     }
+    /// Whether its threads run DeepFlash's parts, however they are dealt, and LOG among them.
+    fn has_deepflash_parts(&self) -> bool {
+        true
+    }
     /// Whether it has locks, on ranges or on cachelines.
     fn has_locks(&self) -> bool {
         true

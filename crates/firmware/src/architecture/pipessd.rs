@@ -38,6 +38,9 @@ impl Architecture for PipeSsd {
     fn has_locks(&self) -> bool {
         false
     }
+    fn has_deepflash_parts(&self) -> bool {
+        false
+    }
     fn replaces_blocks(&self) -> bool {
         false
     }

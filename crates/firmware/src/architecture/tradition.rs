@@ -61,6 +61,9 @@ impl Architecture for Tradition {
         settings.mapping = MappingScheme::Page;
         settings
     }
+    fn has_deepflash_parts(&self) -> bool {
+        false
+    }
     fn replaces_blocks(&self) -> bool {
         false
     }

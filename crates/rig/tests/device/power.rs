@@ -1,8 +1,8 @@
 //! Power cuts: whatever a drive promised is there when it is switched on again, for every architecture; and planted bugs, each of
 //! which must be found.
 
-use firmware::architecture::{self, ARCHITECTURES, Architecture};
-use firmware::{JournalSettings, MUTATIONS, Mutation};
+use firmware::architecture::{self, ARCHITECTURES};
+use firmware::{JournalSettings, MUTATIONS, Mutation, Planted, Seeds};
 use rig::check::small::{Small, mixed, processor};
 use rig::check::{Case, shrink, sweep};
 use rig::{BuildError, Device, Fill, PowerBudget, PowerError, Session};
@@ -10,41 +10,6 @@ use units::{Bytes, Span};
 
 /// Cases that every run of the tests tries, over all architectures.
 const CASES: u64 = 154;
-
-/// Seeds from which on each planted bug is looked for, on DeepFlash, and within how many it must be found. docs/durability.md has the
-/// same table.
-const FOUND: &[(Mutation, u64, u64)] = &[
-    (Mutation::SkipOutOfBand, 0, 16),
-    (Mutation::ReleaseEarly, 0, 16),
-    (Mutation::LoseEvicted, 0, 16),
-    (Mutation::AnswerEarly, 0, 16),
-    (Mutation::FlushEarly, 0, 16),
-    (Mutation::ReadEarly, 64, 16),
-    (Mutation::EraseUnfenced, 48, 16),
-    (Mutation::ShortScan, 0, 16),
-    (Mutation::OldestWins, 0, 16),
-    (Mutation::VersionsAnew, 16, 16),
-    (Mutation::WrongCount, 0, 16),
-    (Mutation::ForgetDiscard, 0, 16),
-    (Mutation::DrainHalf, 0, 16),
-    (Mutation::ReuseBeforeCheckpoint, 48, 16),
-    (Mutation::DropCheckpointTail, 16, 16),
-    (Mutation::CommitUnfenced, 48, 16),
-    (Mutation::TrustTornCheckpoint, 16, 16),
-    (Mutation::MisdirectRead, 0, 16),
-    (Mutation::KeepReplacedNumber, 640, 16),
-    (Mutation::FillBadGroup, 0, 16),
-    (Mutation::RenumberTombstone, 48, 16),
-    (Mutation::TrustHalfErased, 128, 16),
-    (Mutation::ForgetUnreadable, 16, 16),
-    (Mutation::SkipLastRange, 0, 16),
-    (Mutation::CopyUnforced, 0, 16),
-    (Mutation::EraseAnyway, 288, 16),
-];
-
-/// The same of those that are planted in architectures without DeepFlash's parts, too.
-const FOUND_ELSEWHERE: &[(Mutation, &str, u64, u64)] =
-    &[(Mutation::RenumberTombstone, "pipessd", 48, 16), (Mutation::RenumberTombstone, "tradition", 80, 16)];
 
 #[test]
 fn what_was_promised_survives_power_cuts() {
@@ -152,45 +117,38 @@ fn a_checkpoint_does_not_wait_for_an_idle_drive_for_ever() {
     assert!(always > 4 * seldom && seldom > 1, "{always} checkpoints, {seldom} at a tenth of the time");
 }
 
-/// Looks for a planted bug within so many seeds from one on.
-fn find(mutation: Mutation, architecture: &'static dyn Architecture, first: u64, within: u64) {
-    let planted = MUTATIONS.iter().find(|planted| planted.mutation == mutation).expect("it is in the list");
-    let case = |index| Case { mutation: Some(mutation), ..Case::of(first + index, architecture) };
-    let Some((_, failure)) = sweep(within, 2, case, || true).failure else {
-        panic!("{} is not found in {} within {within} seeds from {first}", planted.name, architecture.name());
+/// Looks for a planted bug with seeds that are said to find it.
+fn find(planted: &Planted, seeds: &Seeds) {
+    let architecture = architecture::find(seeds.architecture).expect("it is listed");
+    assert!(planted.mutation.is_in(architecture), "{} is not in {}", planted.name, seeds.architecture);
+    let case = |index| Case { mutation: Some(planted.mutation), ..Case::of(seeds.first + index, architecture) };
+    let Some((_, failure)) = sweep(seeds.count, 2, case, || true).failure else {
+        panic!("{} is not found by {seeds}", planted.name);
     };
     let said = failure.to_string();
-    let repeats = format!("--architecture {} --mutation {}", architecture.name(), planted.name);
+    let repeats = format!("--architecture {} --mutation {}", seeds.architecture, planted.name);
     assert!(said.contains(&repeats), "{said} does not say how to repeat it");
 }
 
 #[test]
 fn every_planted_bug_is_found() {
     for planted in MUTATIONS {
-        let &(_, first, within) =
-            FOUND.iter().find(|(mutation, ..)| *mutation == planted.mutation).expect("every planted bug has its seeds");
-        find(planted.mutation, ARCHITECTURES[0], first, within);
-    }
-    for &(mutation, architecture, first, within) in FOUND_ELSEWHERE {
-        find(mutation, architecture::find(architecture).expect("it is listed"), first, within);
+        assert_eq!(planted.found[0].architecture, ARCHITECTURES[0].name(), "{}", planted.name);
+        planted.found.iter().for_each(|seeds| find(planted, seeds));
     }
 }
 
 #[test]
 fn the_page_has_the_seeds_of_every_planted_bug() {
     let page = include_str!("../../../../docs/durability.md");
-    let name = |mutation| {
-        let planted = MUTATIONS.iter().find(|planted| planted.mutation == mutation).expect("it is in the list");
-        (planted.name, planted.summary)
-    };
-    for &(mutation, first, within) in FOUND {
-        let (name, summary) = name(mutation);
-        let row = format!("| `{name}` | {first} | {within} seeds | {summary} |");
-        assert!(page.contains(&row), "docs/durability.md lacks the row {row}");
-    }
-    for &(mutation, architecture, first, within) in FOUND_ELSEWHERE {
-        let row = format!("| `{}` | `{architecture}` | {first} | {within} seeds |", name(mutation).0);
-        assert!(page.contains(&row), "docs/durability.md lacks the row {row}");
+    for Planted { name, summary, found, .. } in MUTATIONS {
+        for Seeds { architecture, first, count } in *found {
+            let row = match architecture {
+                &"deepflash" => format!("| `{name}` | {first} | {count} seeds | {summary} |"),
+                own => format!("| `{name}` | `{own}` | {first} | {count} seeds |"),
+            };
+            assert!(page.contains(&row), "docs/durability.md lacks the row {row}");
+        }
     }
 }
 
