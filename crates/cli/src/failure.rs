@@ -239,9 +239,10 @@ fn advice_on_trace(error: &TraceError) -> Option<String> {
         TraceError::Unrecognised { .. } => {
             "--format NAME says what it is; `flashloom list formats` describes them".into()
         }
-        TraceError::Bad { .. } => {
-            "--lenient counts such lines and skips them; --format NAME reads them as another format".into()
+        TraceError::Bad { skippable: true, .. } => {
+            "--lenient counts such lines and records and skips them; --format NAME reads them as another format".into()
         }
+        TraceError::Bad { .. } => "--format NAME reads it as another format: how all of it is read, this record says".into(),
         TraceError::Truncated { .. } => {
             "--lenient counts a last record that is cut, and skips it; --format NAME reads it as another format".into()
         }

@@ -207,10 +207,34 @@ fn what_ignores_times_takes_a_trace_of_any_length() {
         assert_eq!(json["trace"]["span_ns"].as_u64(), Some(20_000_000_000_000_000));
     }
     let timed = replay(&["--mode", "timed"]);
-    let said = "error: --speed is 1; expected at least 2.223e0: line 3 comes 20000000 s after line 1, and a replay lasts";
+    let said =
+        "error: --speed is 1; expected at least 2.223e0: line 3 comes 20000000 s after line 1, and a replay lasts";
     assert!(timed.code == 2 && timed.err.starts_with(said), "{timed:?}");
     let lenient = replay(&["--mode", "timed", "--lenient"]);
     assert!(lenient.err.starts_with("skipped line 2: Timestamp is \"5183995 s after the first\""), "{lenient:?}");
+}
+
+/// Where it is given, or cannot help, nobody is sent to it.
+#[test]
+fn a_damaged_record_is_skipped_where_the_next_can_be_found() {
+    let (_, mut bytes) = samples().into_iter().find(|(format, _)| *format == "blktrace").expect("a sample");
+    bytes = [&bytes[..], &bytes[..48]].concat();
+    bytes[48..52].fill(b'x');
+    let path = file("damaged.blktrace", &bytes);
+    let replay = |words: &[&str]| flashloom(&[&["replay", argument(&path)], words, &crate::shell::SMALL].concat());
+    let strict = replay(&[]);
+    assert!(strict.code == 2 && strict.err.contains("help: --lenient counts such lines and records"), "{strict:?}");
+    let lenient = replay(&["--lenient", "--json", "-"]);
+    let json = lenient.json();
+    assert_eq!((json["trace"]["skipped"].as_u64(), json["ios"].as_u64()), (Some(1), Some(2)), "{json}");
+    assert!(lenient.err.starts_with("skipped record 2 at byte 48: magic is \"0x78787878\"; expected"), "{lenient:?}");
+    let first = file("first.vscsi", &[1; 96]);
+    for words in [&[][..], &["--lenient"]] {
+        let words = [&["replay", argument(&first), "--format", "vscsi"], words].concat();
+        let ended = flashloom(&words);
+        assert!(ended.code == 2 && ended.err.contains("record 1 at byte 0 (vscsi): version is"), "{ended:?}");
+        assert!(ended.err.contains("help: --format NAME") && !ended.err.contains("--lenient"), "{ended:?}");
+    }
 }
 
 #[test]

@@ -9,6 +9,8 @@ pub(super) struct Blktrace;
 struct Records {
     action: u32,
     device: String,
+    /// That of the first record which says so.
+    order: Option<Order>,
 }
 
 const HEADER_BYTES: usize = 48;
@@ -34,7 +36,7 @@ impl Format for Blktrace {
     }
     fn parser(&self, options: &Options) -> Parser {
         let action = if options.event.unwrap_or_default() == Event::Queued { QUEUED } else { ISSUED };
-        Parser::Records(Box::new(Records { action, device: String::new() }))
+        Parser::Records(Box::new(Records { action, device: String::new(), order: None }))
     }
     fn sniff(&self, head: &super::Head) -> super::Confidence {
         let signed = head.bytes.first_chunk().is_some_and(|magic| byte_order(*magic).is_some());
@@ -49,7 +51,7 @@ impl Format for Blktrace {
 }
 
 /// How a record's numbers are read.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Order {
     Little,
     Big,
@@ -87,7 +89,18 @@ impl ParseRecord for Records {
     }
 
     fn length(&mut self, header: &[u8]) -> Result<usize, Fault> {
-        Ok(HEADER_BYTES + Order::of(header)?.number::<2>(header, 46) as usize)
+        let order = Order::of(header)?;
+        self.order.get_or_insert(order);
+        Ok(HEADER_BYTES + order.number::<2>(header, 46) as usize)
+    }
+
+    fn mark_length(&self) -> Option<usize> {
+        Some(size_of_val(&MAGIC_VERSION))
+    }
+
+    fn is_mark(&self, bytes: &[u8]) -> bool {
+        let found = bytes.try_into().ok().and_then(byte_order);
+        found.is_some_and(|found| self.order.is_none_or(|order| order == found))
     }
 
     fn record(&mut self, record: &[u8], sink: &mut Sink) -> Result<(), Fault> {
@@ -124,10 +137,67 @@ impl ParseRecord for Records {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::replay::{Mode, Trace, TraceError, format_named};
+    use crate::{Io, Source};
+    use std::io::Cursor;
+    use std::path::Path;
+
+    /// A read of a page, its number in its sector, and a payload as long as its number.
+    fn read_of(number: u8) -> Vec<u8> {
+        let mut record = vec![0; HEADER_BYTES];
+        for (at, word) in [(0, MAGIC_VERSION), (16, u32::from(number) * 8), (24, 4096), (28, QUEUED | READ)] {
+            record[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+        record[46] = number;
+        record.resize(HEADER_BYTES + usize::from(number), 0x65);
+        record
+    }
+
+    fn numbers(trace: &Trace) -> Vec<u64> {
+        let mut source = trace.source(Mode::Closed).expect("it is a trace");
+        std::iter::from_fn(|| source.next_io()).map(|Io { lba, .. }| lba.0 / 8).collect()
+    }
+
+    /// One after another loses what the next one is found by; the last of them is found by nothing.
+    #[test]
+    fn behind_a_damaged_record_the_next_is_found_by_its_magic_number() {
+        let file: Vec<Vec<u8>> = (0..200).map(read_of).collect();
+        for (damaged, skipped) in [(&[0][..], 1), (&[7], 1), (&[7, 8, 9], 1), (&[7, 9, 150], 3), (&[199], 1)] {
+            let mut broken = file.clone();
+            for &at in damaged {
+                broken[at][..4].fill(0);
+            }
+            let read = |lenient| {
+                let options = Options { lenient, format: format_named("blktrace"), ..Options::default() };
+                Trace::read(Path::new("broken"), Cursor::new(broken.concat()), &options)
+            };
+            let trace = read(true).expect("the others are whole");
+            let left = (0..200).filter(|number| !damaged.contains(&(*number as usize)));
+            assert_eq!(numbers(&trace), left.collect::<Vec<u64>>(), "{damaged:?}");
+            let byte = file[..damaged[0]].concat().len();
+            let said =
+                format!("record {} at byte {byte}: magic is \"0x00000000\"; expected 0x65617407", damaged[0] + 1);
+            assert_eq!(trace.summary().skipped, skipped, "{damaged:?}");
+            assert!(trace.summary().messages[0].starts_with(&said), "{:?}", trace.summary().messages);
+            assert!(matches!(read(false), Err(TraceError::Bad { skippable: true, .. })), "{damaged:?}");
+        }
+    }
+
+    /// A mark of the other byte order is part of what is damaged.
+    #[test]
+    fn only_the_byte_order_of_the_file_marks_a_record() {
+        let mut broken = read_of(2);
+        broken[..4].copy_from_slice(&[9; 4]);
+        broken[20..24].copy_from_slice(&MAGIC_VERSION.to_be_bytes());
+        let file = [read_of(1), broken, read_of(3)].concat();
+        let options = Options { lenient: true, ..Options::default() };
+        let trace = Trace::read(Path::new("broken"), Cursor::new(file), &options).expect("two are whole");
+        assert_eq!((numbers(&trace), trace.summary().skipped), (vec![1, 3], 1));
+    }
 
     #[test]
     fn what_has_no_bytes_is_a_flush_or_nothing() {
-        let mut records = Records { action: QUEUED, device: String::new() };
+        let mut records = Records { action: QUEUED, device: String::new(), order: None };
         let mut sink = Sink::new(Blktrace.fields());
         let mut pushed = |category: u32, bytes: u32, device: u32| {
             let mut record = [0; HEADER_BYTES];

@@ -40,14 +40,14 @@ pub struct Fault {
     /// The field, as the format's description names it.
     pub field: &'static str,
     /// What stands there; long texts are cut.
-    pub found: String,
+    pub found: Box<str>,
     /// What may stand there.
     pub expected: &'static str,
 }
 
 impl Fault {
     pub(super) fn new(field: &'static str, found: impl ToString, expected: &'static str) -> Self {
-        let found = found.to_string().chars().take(40).collect();
+        let found = found.to_string().chars().take(40).collect::<String>().into();
         Fault { field, found, expected }
     }
 }
@@ -124,6 +124,8 @@ pub enum TraceError {
         format: &'static str,
         /// What is wrong.
         fault: Fault,
+        /// Whether a lenient reader would pass over it: not where nobody knows what follows.
+        skippable: bool,
     },
     /// A binary file that ends within a record.
     #[error("{}: {position} ({format}): the file ends after {found} of {expected} bytes", path.display())]

@@ -15,6 +15,7 @@ mod input;
 mod mqsim;
 mod msr;
 mod options;
+mod reading;
 mod sink;
 mod spc;
 mod ssdsim;
@@ -106,8 +107,18 @@ pub trait ParseRecord {
     /// Bytes of the record that begins so, at least the header's.
     ///
     /// # Errors
-    /// The record's end cannot be told; nothing after it can be read.
+    /// The record's end cannot be told: the next one is wherever its mark is, or nowhere.
     fn length(&mut self, header: &[u8]) -> Result<usize, Fault>;
+
+    /// Bytes of the mark that every record begins with, at most those of a header; none where they have no such thing.
+    fn mark_length(&self) -> Option<usize> {
+        None
+    }
+
+    /// Whether so many bytes are that mark.
+    fn is_mark(&self, _bytes: &[u8]) -> bool {
+        false
+    }
 
     /// Takes one record.
     ///

@@ -1,12 +1,11 @@
 //! A trace in memory: read and checked once, then replayed as often as wanted.
 
-use super::error::{Fault, Position, TraceError};
+use super::error::{Position, TraceError};
 use super::input::{Head, Input};
+use super::reading::Reading;
 use super::sink::{Device, Record, Sink};
 use super::times::{LONGEST, RecordedSpan, Tick, rounded_up};
-use super::{
-    Bounds, Devices, FORMATS, Format, Opening, Options, ParseLine, ParseRecord, Parser, format_named, recognise,
-};
+use super::{Bounds, Devices, FORMATS, Format, Opening, Options, Parser, format_named, recognise};
 use crate::io::{Io, Source};
 use crate::parameters::{CAPACITY_MAX, UnusableParameter, checked_number, short_number};
 use crate::statistics::Statistics;
@@ -18,8 +17,6 @@ use units::{Bytes, Lba, SECTOR_BYTES, Time};
 
 /// Devices that share an address space begin on boundaries of 1 MiB, so that none loses its alignment.
 const FOLD_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
-/// Messages kept of what a lenient reader skips.
-const MESSAGES_MAX: usize = 5;
 
 /// A trace, ready to be replayed.
 #[derive(Clone, Debug)]
@@ -293,87 +290,7 @@ fn chosen(path: &Path, head: &Head, options: &Options) -> Result<&'static dyn Fo
     Ok(format)
 }
 
-/// A trace being read.
-struct Reading {
-    input: Input,
-    format: &'static dyn Format,
-    lenient: bool,
-    skipped: u64,
-    messages: Vec<String>,
-}
-
 impl Reading {
-    fn lines(&mut self, parser: &mut dyn ParseLine, sink: &mut Sink) -> Result<(), TraceError> {
-        for number in 1.. {
-            let position = Position::Line(number);
-            sink.position = position;
-            let outcome = match self.input.line(position)? {
-                None => break,
-                Some(line) if line.trim().is_empty() => continue,
-                Some(line) => parser.line(&line, sink),
-            };
-            self.settle(outcome, position)?;
-        }
-        Ok(())
-    }
-
-    fn records(&mut self, parser: &mut dyn ParseRecord, sink: &mut Sink) -> Result<(), TraceError> {
-        let (mut byte, mut record) = (0, Vec::new());
-        for number in 1.. {
-            let position = Position::Record { number, byte };
-            sink.position = position;
-            record.clear();
-            let header = parser.header_length();
-            match self.input.bytes(header, &mut record, position)? {
-                0 => break,
-                found if found < header => return self.end_within(position, found, parser.least_length()),
-                _ => {}
-            }
-            // Without its length no later record can be found, lenient or not.
-            let length = parser.length(&record).map_err(|fault| self.bad(position, fault))?;
-            self.input.bytes(length - header, &mut record, position)?;
-            if record.len() < length {
-                return self.end_within(position, record.len(), length);
-            }
-            let outcome = parser.record(&record, sink);
-            self.settle(outcome, position)?;
-            byte += length as u64;
-        }
-        Ok(())
-    }
-
-    fn settle(&mut self, outcome: Result<(), Fault>, position: Position) -> Result<(), TraceError> {
-        match outcome {
-            Ok(()) => Ok(()),
-            Err(fault) if self.lenient => {
-                self.skip(position, &fault);
-                Ok(())
-            }
-            Err(fault) => Err(self.bad(position, fault)),
-        }
-    }
-
-    fn skip(&mut self, position: Position, why: &dyn fmt::Display) {
-        self.skipped += 1;
-        if self.messages.len() < MESSAGES_MAX {
-            self.messages.push(format!("{position}: {why}"));
-        }
-    }
-
-    fn bad(&self, position: Position, fault: Fault) -> TraceError {
-        TraceError::Bad { path: self.input.path.clone(), position, format: self.format.name(), fault }
-    }
-
-    /// What becomes of a file that ends within a record.
-    fn end_within(&mut self, position: Position, found: usize, expected: usize) -> Result<(), TraceError> {
-        if self.lenient {
-            self.skip(position, &format_args!("the file ends after {found} of {expected} bytes"));
-            return Ok(());
-        }
-        let (path, format) = (self.input.path.clone(), self.format.name());
-        Err(TraceError::Truncated { path, position, format, found, expected })
-    }
-
     fn finish(self, sink: Sink, options: &Options) -> Result<Trace, TraceError> {
         let Sink { mut records, devices, timed, tick, .. } = sink;
         let path = self.input.path;
