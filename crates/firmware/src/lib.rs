@@ -37,7 +37,7 @@ pub use settings::{
 pub(crate) use spares::Spares;
 pub use spares::{Needs, has_spares, spare_left};
 pub(crate) use stages::trans::write_points;
-pub use stages::trans::{working_groups, write_points_of};
+pub use stages::trans::{Working, write_points_of};
 pub use tables::{
     Backup, BlockGroups, COMPLETION_VALID, Flaw, Frames, GroupState, HybridMap, Journal, Mapping, PageMap, Past,
     Tables, journal,

@@ -420,7 +420,7 @@ impl Device {
         let mut contents: Vec<Contents> = channels.map(|channel| self.fresh(ChannelId(channel))).collect();
         let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
             contents = self.keeping_journal(tables, std::mem::take(&mut contents));
-            self.precondition.write(drive, &self.settings, tables, &mut contents);
+            self.precondition.write(self.architecture, (drive, &self.settings), tables, &mut contents);
         })?;
         Ok(Prepared { drawing, drive, contents, file: None })
     }

@@ -12,6 +12,7 @@ mod tests;
 
 use aged::Aged;
 use checkpoint::Checkpointed;
+use firmware::architecture::Architecture;
 use firmware::{BlockGroups, Drive, Mapping, Settings, Tables};
 use flash::{Contents, Labels};
 use hybrid::AtHome;
@@ -48,7 +49,13 @@ impl Precondition {
     /// Writes maps, counts and page contents as the drive's past would have left them.
     ///
     /// Approximation for [`Fill::Random`]: instead of replaying the writes, the state that they lead to is drawn ([`overwritten`]).
-    pub(crate) fn write(&self, drive: &Drive, settings: &Settings, tables: &mut Tables, contents: &mut [Contents]) {
+    pub(crate) fn write(
+        &self,
+        architecture: &dyn Architecture,
+        (drive, settings): (&Drive, &Settings),
+        tables: &mut Tables,
+        contents: &mut [Contents],
+    ) {
         let groups = &tables.groups.clone();
         let (labels, written) = match (self.fill, &tables.mapping) {
             (Fill::None, _) => return,
@@ -61,11 +68,11 @@ impl Precondition {
                 (Arc::new(home) as Arc<dyn Labels>, written)
             }
             (Fill::Sequential, Mapping::Page(_)) => {
-                let shares = Share::of_all(drive, settings, tables);
+                let shares = Share::of_all(architecture, drive, settings, tables);
                 follow(InOrder::new(groups, settings.split, shares), drive, settings, tables)
             }
             (Fill::Random { times }, Mapping::Page(_)) => {
-                let shares = Share::of_all(drive, settings, tables);
+                let shares = Share::of_all(architecture, drive, settings, tables);
                 let past = Overwritten::new(times, room(&shares, groups.pages()));
                 let rule = Aged::new(groups, settings.split, shares, self.seed, &|age| past.valid(age));
                 rule.wear(|age| past.erases(age));
@@ -118,7 +125,7 @@ fn program(
 fn room(shares: &[Share], per_group: u32) -> f64 {
     let full = u64::from(per_group);
     // Groups that are filled are half full.
-    let closed = |share: &Share| u64::from(share.pages).saturating_sub(u64::from(share.points) * full / 2);
+    let closed = |share: &Share| u64::from(share.pages).saturating_sub(u64::from(share.filled) * full / 2);
     let pages: u64 = shares.iter().map(closed).sum();
     let groups: u64 = shares.iter().map(|share| u64::from(share.old_groups())).sum();
     (groups * full) as f64 / pages as f64

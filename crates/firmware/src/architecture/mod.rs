@@ -15,7 +15,8 @@ pub(crate) use layout::INBOX;
 pub use layout::{Hardware, Link, LinkDeal, Placement, PlacementError, PowerWatch};
 
 use crate::spares::needs;
-use crate::{Blueprint, Drive, LatencyPart, Needs, PartCounts, Settings, Tables};
+use crate::stages::trans::working;
+use crate::{Blueprint, Drive, LatencyPart, Needs, PartCounts, Settings, Tables, Working};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -147,6 +148,11 @@ pub trait Architecture: Sync {
     /// What a TRANS thread needs of its groups, or whoever has all of them: without it the device is not drawn.
     fn needs(&self, drive: &Drive, settings: &Settings, tables: &Tables, trans: u16) -> Needs {
         needs(drive, settings, tables, trans)
+    }
+    /// What a TRANS thread, or whoever has all groups, fills and has free while its page-mapped drive is overwritten, when it begins to
+    /// have another one reclaimed: what preconditioning leaves it.
+    fn working(&self, drive: &Drive, settings: &Settings, tables: &Tables, trans: u16) -> Working {
+        working(drive, settings, tables, trans)
     }
     /// Draws the device. `prepare` is called once the tables are laid out and before any stage reads them: preconditioning.
     fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError>;

@@ -14,10 +14,11 @@ use crate::stages::pipessd::fetch::{self, Fetcher};
 use crate::stages::pipessd::fil::{Fil, FilFrames};
 use crate::stages::pipessd::ftl::{self, Ftl};
 use crate::stages::pipessd::post::{self, Poster};
+use crate::stages::trans::working_of_ftl;
 use crate::tables::{Pipeline, RESERVED_GROUPS, Watcher};
 use crate::{
     Blueprint, Drive, EventPulled, Firmware, LatencyPart, Mapping, MappingScheme, Needs, PartCounts, Settings,
-    SubRequest, Tables, write_points_of,
+    SubRequest, Tables, Working, write_points_of,
 };
 use stage::{Address, Place, Slot, Stage};
 use std::sync::Arc;
@@ -83,6 +84,9 @@ impl Architecture for PipeSsd {
     }
     fn needs(&self, drive: &Drive, _settings: &Settings, tables: &Tables, _trans: u16) -> Needs {
         needs(drive, tables)
+    }
+    fn working(&self, drive: &Drive, settings: &Settings, tables: &Tables, _trans: u16) -> Working {
+        working_of_ftl(drive, settings, tables)
     }
     fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
         draw(&materials, prepare)

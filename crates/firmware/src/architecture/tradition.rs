@@ -16,10 +16,11 @@ use crate::stages::tradition::pool::{Means, Pool};
 use crate::stages::tradition::reclaim::Reclaim;
 use crate::stages::tradition::tombstones::Tombstones;
 use crate::stages::tradition::worker::{self, Shared, Worker};
+use crate::stages::trans::kept_for;
 use crate::tables::RESERVED_GROUPS;
 use crate::{
     Blueprint, Drive, Firmware, LatencyPart, Mapping, MappingScheme, Needs, PartCounts, Settings, Spares, Tables,
-    write_points,
+    Working, write_points,
 };
 use stage::{Place, Slot, Stage};
 use std::sync::Arc;
@@ -83,6 +84,9 @@ impl Architecture for Tradition {
     fn needs(&self, drive: &Drive, settings: &Settings, tables: &Tables, _trans: u16) -> Needs {
         needs(drive, tables, settings.parts.nvmq)
     }
+    fn working(&self, drive: &Drive, settings: &Settings, tables: &Tables, _trans: u16) -> Working {
+        working(drive, settings, tables)
+    }
     fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
         draw(&materials, prepare)
     }
@@ -107,6 +111,34 @@ fn needs(drive: &Drive, tables: &Tables, workers: u16) -> Needs {
     Needs { pages: drive.pages().into(), groups: u64::from(RESERVED_GROUPS) + 2 + each * u64::from(workers) }
 }
 
+/// Groups beyond those that the logical pages need.
+fn beyond_mapped(drive: &Drive, tables: &Tables) -> usize {
+    tables.groups.owned_count(0) as usize - drive.pages().div_ceil(tables.groups.pages()) as usize
+}
+
+/// What reclaim works with: a worker empties one victim at a time, and has a place at least in the window.
+fn means(drive: &Drive, settings: &Settings, tables: &Tables) -> Means {
+    let workers = settings.parts.nvmq;
+    let filled = points_of(tables, workers) * usize::from(workers);
+    Means {
+        victims: settings.reclaim.victims.min(workers).min(settings.reclaim.window),
+        spares: beyond_mapped(drive, tables).saturating_sub(filled + usize::from(workers)) as u32,
+        filled: filled as u32,
+    }
+}
+
+/// Groups that a worker reclaims for, while it has room, until so many are open.
+fn spread_of(drive: &Drive, tables: &Tables, workers: u16) -> usize {
+    points_of(tables, workers).min(beyond_mapped(drive, tables) / 2 / usize::from(workers)).max(1)
+}
+
+/// A worker takes what is free beyond what reclaim keeps, and then lets the groups that it fills become as few as it reclaims for.
+fn working(drive: &Drive, settings: &Settings, tables: &Tables) -> Working {
+    let workers = settings.parts.nvmq;
+    let filled = spread_of(drive, tables, workers) * usize::from(workers);
+    Working { filled: filled as u32, free: kept_for(means(drive, settings, tables).victims(0)) }
+}
+
 fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
     let mut plan = Blueprint::default();
     let Materials { drive, settings, placement, .. } = materials;
@@ -115,20 +147,12 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
         return Err(DrawError::PageMappingOnly);
     }
     let workers = settings.parts.nvmq;
-    let owned = tables.groups.owned_count(0) as usize;
     let points = points_of(&tables, workers);
     let needs = needs(drive, &tables, workers);
     super::check_room(&tables, std::iter::once(needs))?;
     prepare(&mut tables);
     let hardware = Hardware::reserve(&mut plan, drive, LinkDeal::one(1), false);
-    let mapped = drive.pages().div_ceil(tables.groups.pages()) as usize;
-    let filled = points * usize::from(workers);
-    // A worker empties one victim at a time, and has a place at least in the window.
-    let means = Means {
-        victims: settings.reclaim.victims.min(workers).min(settings.reclaim.window),
-        spares: (owned - mapped).saturating_sub(filled + usize::from(workers)) as u32,
-        filled: filled as u32,
-    };
+    let means = means(drive, settings, &tables);
     let pool = Pool::new(&mut plan, &tables, settings.cache.lines_per_lock, workers, means);
     let tombstones = Tombstones::new(&mut plan.memory, &tables);
     let groups = Groups {
@@ -136,7 +160,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
         workers: reserve(&mut plan, materials, "worker"),
         fil: reserve(&mut plan, materials, "fil"),
     };
-    let spread = points.min((owned - mapped) / 2 / usize::from(workers)).max(1);
+    let spread = spread_of(drive, &tables, workers);
     let Mapping::Page(map) = tables.mapping.clone() else { unreachable!("a past does not change the scheme") };
     let tables = Arc::new(tables);
     let spares = Spares::of(&tables, 0, needs);

@@ -99,10 +99,10 @@ impl Aged {
 /// How many valid pages the groups before each have, oldest first, and how many of the last are open.
 fn plan(share: &Share, groups: &BlockGroups, valid: &dyn Fn(f64) -> f64) -> (Vec<u32>, u32) {
     let (pages, full) = (u64::from(share.pages), u64::from(groups.pages()));
-    let open = open_groups(share.points, groups);
+    let open = open_groups(share.filled, groups);
     let in_open: u64 = open.iter().map(|&written| u64::from(written)).sum();
     // So few pages are all in groups like the others.
-    let open = if in_open < pages && share.points <= share.working { open } else { Vec::new() };
+    let open = if in_open < pages && share.filled <= share.working { open } else { Vec::new() };
     let closed = if open.is_empty() { pages } else { pages - in_open };
     let mean: f64 = (0..1000).map(|at| valid((f64::from(at) + 0.5) / 1000.0)).sum::<f64>() / 1000.0;
     let used = (closed as f64 / (mean * full as f64)).ceil() as u64;
@@ -127,10 +127,10 @@ fn plan(share: &Share, groups: &BlockGroups, valid: &dyn Fn(f64) -> f64) -> (Vec
 }
 
 /// How much of each group that is filled is written: from an eighth to seven.
-fn open_groups(points: u32, groups: &BlockGroups) -> Vec<u32> {
-    let (full, planes, points) = (u64::from(groups.pages()), u64::from(groups.planes()), u64::from(points));
-    let written = |at| full / 8 + 3 * full / 4 * (2 * at + 1) / (2 * points);
-    (0..points).map(|at| ((written(at) / planes).max(1) * planes) as u32).collect()
+fn open_groups(filled: u32, groups: &BlockGroups) -> Vec<u32> {
+    let (full, planes, filled) = (u64::from(groups.pages()), u64::from(groups.planes()), u64::from(filled));
+    let written = |at| full / 8 + 3 * full / 4 * (2 * at + 1) / (2 * filled);
+    (0..filled).map(|at| ((written(at) / planes).max(1) * planes) as u32).collect()
 }
 
 impl Course {

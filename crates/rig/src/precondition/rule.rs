@@ -1,6 +1,7 @@
 //! A past as a rule: where each logical page was left, what each physical page holds, and the tables written from it.
 
-use firmware::{BlockGroups, Drive, Owners, Settings, Tables, shares, working_groups, write_points_of};
+use firmware::architecture::Architecture;
+use firmware::{BlockGroups, Drive, Owners, Settings, Tables, Working, shares, write_points_of};
 use flash::Labels;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,16 +39,22 @@ pub(super) struct Share {
     pub(super) pages: u32,
     /// Its groups, in the order in which it fills them.
     pub(super) groups: Vec<u32>,
-    /// Groups that it fills at a time.
+    /// Groups that it fills at a time when it fills its drive in order.
     pub(super) points: u32,
-    /// Of its groups those that it fills, or has free, while it overwrites the others.
+    /// Those that it fills while it overwrites the drive, and those that it fills or has free then.
+    pub(super) filled: u32,
     pub(super) working: u32,
 }
 
 impl Share {
     /// Those of all threads.
-    pub(super) fn of_all(drive: &Drive, settings: &Settings, tables: &Tables) -> Vec<Share> {
-        let (groups, buffered) = (&tables.groups, tables.backup.room());
+    pub(super) fn of_all(
+        architecture: &dyn Architecture,
+        drive: &Drive,
+        settings: &Settings,
+        tables: &Tables,
+    ) -> Vec<Share> {
+        let groups = &tables.groups;
         let threads = settings.parts.trans;
         let pages = shares(settings.split, drive.pages(), threads);
         let mut owned = vec![Vec::new(); usize::from(threads)];
@@ -56,13 +63,12 @@ impl Share {
                 owned[owner as usize].push(group);
             }
         }
-        let share = |((owned, pages), thread): ((Vec<u32>, u64), u32)| {
-            let points = write_points_of(groups, thread);
+        let share = |((owned, pages), thread): ((Vec<u32>, u64), u16)| {
+            let points = write_points_of(groups, thread.into());
+            let Working { filled, free } = architecture.working(drive, settings, tables, thread);
             let full = pages.div_ceil(groups.pages().into()) as u32;
-            let spares = (owned.len() as u32).saturating_sub(full + points + buffered);
-            let working =
-                working_groups(settings, points, buffered, spares).min((owned.len() as u32).saturating_sub(full));
-            Share { pages: pages as u32, groups: owned, points, working }
+            let working = (filled + free).min((owned.len() as u32).saturating_sub(full));
+            Share { pages: pages as u32, groups: owned, points, filled, working }
         };
         owned.into_iter().zip(pages).zip(0..).map(share).collect()
     }

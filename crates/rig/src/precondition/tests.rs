@@ -23,7 +23,8 @@ fn filled(fill: Fill, seed: u64, sets: &[&str]) -> Filled {
     let geometry = drive.geometry();
     let channels = (0..geometry.shape().channels as u16).map(ChannelId);
     let mut contents: Vec<Contents> = channels.map(|at| Contents::for_channel(geometry, at, 1, 100)).collect();
-    Precondition { fill, seed }.write(&drive, &device.settings, &mut tables, &mut contents);
+    let precondition = Precondition { fill, seed };
+    precondition.write(device.architecture, (&drive, &device.settings), &mut tables, &mut contents);
     Filled { drive, settings: device.settings, tables, contents }
 }
 

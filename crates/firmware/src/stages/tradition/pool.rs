@@ -35,7 +35,7 @@ pub(crate) struct Means {
 
 impl Means {
     /// Groups to be reclaimed at a time when so many are used no more.
-    fn victims(&self, lost: u32) -> u32 {
+    pub(crate) fn victims(&self, lost: u32) -> u32 {
         victims_at_a_time(self.victims, self.spares.saturating_sub(lost), self.filled)
     }
 }
@@ -162,6 +162,11 @@ impl Pool {
         self.words.get(Tables::line(FREE) + HALVES)
     }
 
+    /// Whether any group is half filled and nobody's.
+    pub(crate) fn has_halves(&self) -> bool {
+        self.halves() > 0
+    }
+
     /// Whether there is any group that nobody fills.
     pub(crate) fn has_any(&self) -> bool {
         self.words.get(Tables::line(FREE)) + self.halves() > 0
@@ -202,19 +207,21 @@ impl Pool {
         filled > own as u64 + self.halves() || emptied > 0
     }
 
-    /// Takes the half-filled group that has most room, or the least worn free one, on a die of the worker's if there is one. With the
-    /// position from which it is filled. Under the lock.
+    /// Takes a half-filled group, the one that has most room, or else the least worn free one: on a die of the worker's if there is one
+    /// there. With the position from which it is filled. Under the lock.
     pub(crate) fn take(&self, turn: &mut Turn<'_>, worker: u32, workers: u32) -> Option<(u32, u32)> {
         turn.spend(Work::OpenGroup);
+        let groups = &self.groups;
+        let classes = groups.dies().min(workers);
+        let class = worker % classes;
         if self.halves() > 0 {
             self.words.set(Tables::line(FREE) + HALVES, self.halves() - 1);
             return self.stock.with(|Stock { halves, .. }| {
-                let most = (0..halves.len()).min_by_key(|&half| halves[half].1)?;
-                Some(halves.remove(most))
+                let is_elsewhere = |group| groups.die(group) % classes != class;
+                let best = (0..halves.len()).min_by_key(|&half| (is_elsewhere(halves[half].0), halves[half].1))?;
+                Some(halves.remove(best))
             });
         }
-        let groups = &self.groups;
-        let class = worker % groups.dies().min(workers);
         let group = self.stock.with(|Stock { free, .. }| {
             let class = if free.has(class) { class } else { free.least_worn()? };
             Some(free.take(class))

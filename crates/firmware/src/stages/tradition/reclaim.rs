@@ -176,10 +176,7 @@ impl Worker {
     }
 
     fn take_groups(&mut self, turn: &mut Turn<'_>) {
-        while self.points.open_count() < self.shared.points || self.points.room() < 2 {
-            if self.shared.pool.spare(turn) == 0 {
-                break;
-            }
+        while self.wants_group() && self.shared.pool.spare(turn) > 0 {
             self.take_group(turn);
         }
         turn.unlock(self.shared.pool.free());
@@ -188,6 +185,12 @@ impl Worker {
         } else {
             self.ask_to_reclaim(turn);
         }
+    }
+
+    /// Whether it takes another group if there is one. Of those that are half filled it leaves to others what it would not reclaim for.
+    fn wants_group(&self) -> bool {
+        let most = if self.shared.pool.has_halves() { self.shared.spread } else { self.shared.points };
+        self.points.open_count() < most || self.points.room() < 2
     }
 
     fn take_group(&mut self, turn: &mut Turn<'_>) {

@@ -13,6 +13,7 @@ mod moves;
 mod pace;
 mod page;
 mod room;
+mod working;
 
 use crate::message::*;
 use crate::policies::trans_of;
@@ -24,13 +25,15 @@ pub(crate) use held::Waiting;
 use hybrid::HybridPlaces;
 use moves::Moving;
 use page::PagePlaces;
+pub use page::write_points_of;
 pub(crate) use page::{kept_for, moves_at_a_time, reclaims_at_a_time, victims_at_a_time, write_points};
-pub use page::{working_groups, write_points_of};
 use prefetch_index::prefetch_index;
 use stage::{Accepts, Address, LineId, Stage};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
+pub use working::Working;
+pub(crate) use working::{working, working_of_ftl};
 
 /// Where the pages of a TRANS thread are and go, under one of the mappings.
 pub(crate) trait Places: Send {

@@ -70,15 +70,6 @@ pub(super) fn low_water(filled: u32, kept: u32, victims: u32) -> u32 {
     filled.max(kept + victims - 1)
 }
 
-/// Groups of a TRANS thread that are filled or free while its drive is overwritten, where it has another reclaimed: as many are free as it
-/// asks with. Of `spares` groups beyond what it needs at least half hold garbage all the same; `buffered` are for what is in the buffer
-/// when the power fails.
-pub fn working_groups(settings: &Settings, points: u32, buffered: u32, spares: u32) -> u32 {
-    let reclaim = &settings.reclaim;
-    let victims = if reclaim.paced { 1 } else { victims_at_a_time(reclaim.victims, spares, points) };
-    points + buffered + low_water(points, kept_for(victims), victims).min(spares / 2)
-}
-
 /// Dies with long lines that a page passes by at most.
 const PASSES: usize = 8;
 

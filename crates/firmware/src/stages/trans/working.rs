@@ -1,0 +1,54 @@
+//! What a TRANS thread works with while its drive is overwritten: preconditioning leaves it that.
+
+use super::page::{kept_for, low_water, victims_at_a_time, write_points_of};
+use super::room::{kept_for_levelling, kept_with_pace, victims_with_pace};
+use crate::policies::shares;
+use crate::tables::RESERVED_GROUPS;
+use crate::{Drive, Settings, Tables};
+
+/// Groups of a TRANS thread, or of whoever has all of them, when it begins to have another one reclaimed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Working {
+    /// Those that are filled.
+    pub filled: u32,
+    /// Those that are free.
+    pub free: u32,
+}
+
+/// How many groups a TRANS thread fills, and how many it has beyond what it needs.
+fn filled_and_spare(drive: &Drive, settings: &Settings, tables: &Tables, index: u16) -> (u32, u32) {
+    let groups = &tables.groups;
+    let filled = write_points_of(groups, index.into());
+    let mapped = shares(settings.split, drive.pages(), settings.parts.trans)[usize::from(index)];
+    let needed = mapped.div_ceil(groups.pages().into()) as u32 + filled + tables.backup.room();
+    (filled, (groups.owned(index.into()).count() as u32).saturating_sub(needed))
+}
+
+/// Those of a TRANS thread: as many are free as it asks for a victim with. Where that is when the host has to stop, every other thread has
+/// just got one. Of the groups beyond what it needs at least half hold garbage all the same. Where the host's writes keep pace what is
+/// filled is room as well: half of it.
+pub(crate) fn working(drive: &Drive, settings: &Settings, tables: &Tables, index: u16) -> Working {
+    let (reclaim, buffered) = (&settings.reclaim, tables.backup.room());
+    let (filled, spares) = filled_and_spare(drive, settings, tables, index);
+    let free = if reclaim.paced {
+        let levels = reclaim.levels_while_busy();
+        let victims = victims_with_pace(reclaim.victims, spares, filled, levels);
+        let kept = RESERVED_GROUPS.max(kept_for_levelling(spares, levels)) + kept_with_pace(filled, spares, victims);
+        (kept + victims).saturating_sub(filled / 2)
+    } else {
+        let victims = victims_at_a_time(reclaim.victims, spares, filled);
+        low_water(filled, kept_for(victims), victims).max(kept_for(victims) + u32::from(index % 2))
+    };
+    Working { filled, free: buffered + free.min(spares / 2) }
+}
+
+/// Those of PipeSSD's FTL, which stands still where it has no room, whatever `reclaim.paced` says. While hosts write as fast as they can
+/// all its victims are under way, and have taken room that they have not given back: it has a group for every other one beside what is
+/// kept.
+pub(crate) fn working_of_ftl(drive: &Drive, settings: &Settings, tables: &Tables) -> Working {
+    let (filled, spares) = filled_and_spare(drive, settings, tables, 0);
+    let victims = victims_at_a_time(settings.reclaim.victims, spares, filled);
+    let asks_with = low_water(filled, kept_for(victims), victims);
+    let free = asks_with.min(kept_for(victims) + victims.div_ceil(2));
+    Working { filled, free: free.min(spares / 2) }
+}
