@@ -12,7 +12,6 @@ use crate::{Firmware, Mutation, Tables, Turn};
 use flash::Operation;
 use stage::{Accepts, Address, LineId, Stage};
 use std::sync::Arc;
-use units::Ppn;
 
 /// Where an FCMD thread can send.
 pub(crate) struct Ways {
@@ -66,7 +65,7 @@ impl Fcmd {
         self.fails = true;
         for FlashRequest { operation, ppn, .. } in self.dies.keep_programs(turn) {
             if operation == Operation::Erase {
-                self.tell_line(turn, ppn, -1);
+                self.tables.tell_line(turn, ppn, -1);
             }
         }
     }
@@ -105,15 +104,9 @@ impl Fcmd {
             self.fences.program(request.frame);
         }
         if request.operation != Operation::Read {
-            self.tell_line(turn, request.ppn, 1);
+            self.tables.tell_line(turn, request.ppn, 1);
         }
         self.dies.submit(turn, request);
-    }
-
-    /// Writes down how many programs and erases a die's line has now. The die is this thread's alone.
-    fn tell_line(&self, turn: &mut Turn<'_>, ppn: Ppn, change: i64) {
-        let (lines, die) = (&self.tables.die_lines, self.tables.groups.die(self.tables.groups.of(ppn)) as usize);
-        turn.store(lines, die, lines.get(die).strict_add_signed(change));
     }
 
     /// All that came before a fence is programmed.
@@ -138,7 +131,7 @@ impl Fcmd {
                 self.fences.programmed(frame);
             }
             if operation != Operation::Read {
-                self.tell_line(turn, ppn, -1);
+                self.tables.tell_line(turn, ppn, -1);
             }
             if media == Media::Failed && operation == Operation::Program {
                 let (lpn, _, _) = self.tables.frames.labelled(frame);

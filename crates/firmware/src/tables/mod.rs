@@ -86,7 +86,7 @@ pub struct Tables {
     pub cache_entries: usize,
     /// The same to divide by; one where there are none.
     entries: Divisor,
-    /// Programs and erases that wait for a die or are under way on it, for each die: FCMD says, TRANS looks.
+    /// Programs and erases that wait for a die or are under way on it, for each die: who drives it says, who gives places looks.
     pub die_lines: Words,
     /// Groups that TRANS threads fill on each die.
     pub die_points: Words,
@@ -150,6 +150,12 @@ impl Tables {
     /// Whether the drive takes no more writes and what is free is for what is in its buffer, which outlasts the power.
     pub(crate) fn is_closed_with_buffer(&self) -> bool {
         self.backup.room() > 0 && self.groups.is_read_only()
+    }
+
+    /// Writes down how many programs and erases the line of a page's die has now: whoever drives that die, and it alone.
+    pub(crate) fn tell_line(&self, turn: &mut Turn<'_>, ppn: Ppn, change: i64) {
+        let die = self.groups.die(self.groups.of(ppn)) as usize;
+        turn.store(&self.die_lines, die, self.die_lines.get(die).strict_add_signed(change));
     }
 
     /// The number of a writer's first write: above all that are on flash.

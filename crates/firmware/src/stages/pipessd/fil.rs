@@ -215,6 +215,9 @@ impl Fil {
         let index = (tag >> 2) as usize;
         let key = if tag & 2 == 0 { self.sub(index).key } else { CommandKey::NONE };
         let requester = Requester { group: Asker::Fil, index: 0, tag };
+        if operation != Operation::Read {
+            self.tables.tell_line(turn, ppn, 1);
+        }
         self.dies.submit(turn, &FlashRequest::page(operation, ppn, frame, requester, key));
     }
 
@@ -266,6 +269,9 @@ impl Fil {
         for at in 0..finished.pages() {
             let request = self.dies.finished_page(&finished, at);
             let media = self.tables.groups.heard(request.ppn, done.media[at]);
+            if request.operation != Operation::Read {
+                self.tables.tell_line(turn, request.ppn, -1);
+            }
             self.on_page(turn, request.requester.tag, request.frame, media);
         }
         self.dies.go_on(turn, &finished);
