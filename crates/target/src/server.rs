@@ -51,7 +51,8 @@ struct Connection {
     session: Session,
     /// Connections accepted before it.
     serial: u64,
-    /// Since when it is a stranger, where it is one: who has to prove anew who it is has as long for it as who comes.
+    /// Since when it is a stranger, where it is one: who has to prove anew who it is has as long for it as who comes, and so has who was
+    /// kept waiting.
     strange_since: Time,
     /// When the host last took anything, while there is output.
     took: Time,
@@ -415,8 +416,8 @@ impl Connection {
         self.readable && !self.session.is_backed_up() || can_send || self.session.is_eased()
     }
 
-    /// Lets the session work. The host's time to take its answers begins with the first of them, and that to prove who it is where it
-    /// failed to once it had.
+    /// Lets the session work. The host's time to take its answers begins with the first of them, and that to become a queue where it may
+    /// go on after it had to wait, or failed to prove anew who it is.
     fn note_beginning(&mut self, now: Time, work: impl FnOnce(&mut Session)) {
         let (was_empty, was_stranger) = (self.session.output().is_empty(), self.session.is_stranger());
         work(&mut self.session);

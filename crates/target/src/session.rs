@@ -234,9 +234,14 @@ impl Session {
         self.parties.is_some() || self.dialogue.as_ref().is_some_and(Dialogue::has_begun)
     }
 
-    /// Whether it has yet to become one. Who was one and only takes a last answer is no stranger.
+    /// Whether it has yet to become one, and could. Who was one and only takes a last answer is no stranger, nor is who has done its part.
     pub(crate) fn is_stranger(&self) -> bool {
-        !self.is_joined() && !self.is_ending
+        !self.is_joined() && !self.is_ending && !self.waits_to_join()
+    }
+
+    /// Whether its Connect is here and answered later: the drive is what it waits for.
+    fn waits_to_join(&self) -> bool {
+        matches!(self.attached, Attached::Nothing) && !self.postponed.is_empty()
     }
 
     pub(crate) fn encoder(&mut self) -> Encoder<'_> {

@@ -4,7 +4,7 @@ use super::*;
 use crate::allowance::ACCEPTED_MAX;
 use crate::crowd::Origin;
 use crate::orphan::{Host, LeftBehind, Orphan};
-use crate::proof::tests::{greeting, negotiation};
+use crate::proof::tests::{greeting, greeting_of, negotiation};
 use crate::rehearsal::hosts::{KNOWN, hearing, keys, reply, saying};
 use crate::rehearsal::tests::settings;
 use crate::rehearsal::{Plain, SHAPE, open_to_all};
@@ -358,4 +358,35 @@ fn who_fails_to_prove_itself_anew_hears_so() {
         ids.push(hear(&mut attended, &mut host)[1]);
     }
     assert_eq!(ids, [message::SUCCESS1, message::FAILURE1]);
+}
+
+/// A queue that waits until the drive is done with what its host left under way has done its part: it is answered however long that takes,
+/// and has as long for what comes next as who comes. Who says nothing is let go meanwhile.
+#[test]
+fn a_connect_that_has_to_wait_is_answered() {
+    let mut attended = attended();
+    let subsystem = attended.subsystem.settings.controller.subsystem.clone();
+    let address = attended.server.address();
+    let [mut admin, mut queue, mut silent] =
+        [(); 3].map(|()| std::net::TcpStream::connect(address).expect("it listens"));
+    exchange(&mut attended, &mut admin, &greeting(&subsystem), 128 + 24);
+    let (&id, live) = attended.subsystem.controllers.first_key_value().expect("it was created");
+    let host = live.host.clone();
+    let pair = attended.port.take_pair().expect("one is free");
+    attended.subsystem.adopt(Orphan::new(pair, host, vec![LeftBehind::write(0)]));
+    let connect = greeting_of(&subsystem, 1, id);
+    exchange(&mut attended, &mut queue, &connect, 128);
+    exchange(&mut attended, &mut silent, &connect[..128], 128);
+    pass(&mut attended, 60);
+    assert!(comes_to(&mut attended, 2), "who says nothing is let go");
+    let look_after = |attended: &mut Loop| {
+        (0..10).for_each(|_| drop(attended.turn(Duration::from_millis(1))));
+        attended.connections.iter().flatten().count()
+    };
+    assert_eq!((look_after(&mut attended), heard(&mut queue)), (2, 0), "who waits is neither let go nor answered");
+    attended.subsystem.orphans.clear();
+    assert_eq!(exchange(&mut attended, &mut queue, &[], 24).len(), 24, "it is over");
+    assert_eq!(look_after(&mut attended), 2, "it was refused, and may try again");
+    pass(&mut attended, 71);
+    assert!(comes_to(&mut attended, 1));
 }
