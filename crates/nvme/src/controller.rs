@@ -14,7 +14,7 @@ use crate::namespaces::{Namespaces, Piece};
 use crate::spec::log_page::{HealthPage, warning};
 use crate::spec::registers::{self, AdminQueueAttributes, Configuration};
 use crate::spec::{COMPLETION_BYTES, FeatureId, PAGE_BYTES, QueuePriority, SUBMISSION_BYTES, Status};
-use crate::{Arbitration, AsynchronousEvent, CoalescingSettings};
+use crate::{Arbitration, AsynchronousEvent, CoalescingSettings, CommandError};
 use crate::{ControllerSettings, Transport};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -462,8 +462,12 @@ impl Controller {
         }
     }
 
-    /// Reports an event to the host, as soon as it holds a request out for one and has read of the last of its kind.
+    /// Reports an event to the host, as soon as it holds a request out for one and has read of the last of its kind. One that sends it to
+    /// the error log is there.
     pub fn raise(&mut self, event: AsynchronousEvent) {
+        if let Some(status) = event.logged() {
+            self.log_error(CommandError::of_no_command(status));
+        }
         self.requests.raise(event);
         self.deliver_events();
     }

@@ -163,7 +163,7 @@ pub(crate) mod tests {
     }
 
     /// What a session does with bytes that come.
-    fn feed(session: &mut Session, world: &mut World<'_>, bytes: &[u8]) {
+    pub(crate) fn feed(session: &mut Session, world: &mut World<'_>, bytes: &[u8]) {
         session.room()[..bytes.len()].copy_from_slice(bytes);
         session.filled(bytes.len());
         session.work(world, UNITS_A_TURN);

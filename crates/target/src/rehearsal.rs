@@ -391,7 +391,11 @@ pub(crate) mod tests {
 
     impl Started {
         fn new() -> Self {
-            let mut rehearsal = Rehearsal::new(settings());
+            Self::of(settings())
+        }
+
+        fn of(settings: ControllerSettings) -> Self {
+            let mut rehearsal = Rehearsal::new(settings);
             rehearsal.subsystem.plug(1);
             let mut started = Started { rehearsal, machine: Machine::new() };
             started.with(|machine, world| machine.start(world));
@@ -474,6 +478,21 @@ pub(crate) mod tests {
     fn what_was_rung_before_a_reset_and_not_fetched_is_never_done() {
         reset_with_commands_rung(3, 0);
         reset_with_commands_rung(7, u64::from(SHAPE.depth));
+    }
+
+    /// The event names the log page: what it is about stands there, and counts.
+    #[test]
+    fn a_doorbell_that_makes_no_sense_is_in_the_error_log() {
+        let mut started = Started::new();
+        for (count, (doorbell, value)) in (1..).zip([
+            (Doorbell::SubmissionTail(QueueId(3)), 1),
+            (Doorbell::SubmissionTail(QueueId(1)), 1_000),
+            (Doorbell::CompletionHead(QueueId(1)), 1_000),
+        ]) {
+            started.set(doorbell.offset(), value);
+            started.settle();
+            assert_eq!(started.rehearsal.subsystem.controllers[&1].controller.errors(), count, "{doorbell:?}");
+        }
     }
 
     /// Deletes the namespace, or detaches it: what the subsystem has of it then, under one that keeps tables or cannot.

@@ -11,6 +11,8 @@ mod admit;
 mod attach;
 mod complete;
 mod leave;
+#[cfg(test)]
+mod tests;
 
 use crate::auth::Dialogue;
 use crate::connect::Joined;
@@ -24,7 +26,7 @@ use crate::subsystem::{ConnectionId, Subsystem};
 use crate::tls::Parties;
 use complete::Over;
 use nvme::spec::{Completion, Failure, Fuse, Status, Submission};
-use nvme::{Admission, Guarded};
+use nvme::{Admission, CommandError, Guarded};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -291,6 +293,7 @@ impl Session {
     fn terminate(&mut self, world: &mut World<'_>, violation: Violation) {
         let unit = self.input[self.taken..self.filled].to_vec();
         self.encoder().terminate(violation, &unit);
+        self.log_violation(world);
         (self.is_ending, self.has_violated) = (true, true);
         self.part(world.subsystem);
     }
@@ -504,6 +507,13 @@ impl Session {
         let live = world.subsystem.controllers.get_mut(&self.joined.controller).filter(|_| is_its);
         let Some(controller) = live.map(|live| &mut live.controller) else { return status };
         controller.log_error(controller.failed(QueueId(self.joined.queue), submission, status, failure))
+    }
+
+    /// The host of a controller has broken the protocol, which is no command's error.
+    fn log_violation(&self, world: &mut World<'_>) {
+        if let Some(live) = world.subsystem.controllers.get_mut(&self.joined.controller).filter(|_| self.is_joined()) {
+            live.controller.log_error(CommandError::of_no_command(Status::TRANSIENT_TRANSPORT_ERROR));
+        }
     }
 
     fn take_tag(&mut self) -> Option<u16> {

@@ -27,14 +27,22 @@ impl CommandError {
     /// A command that failed, with its first block where it is one of an I/O queue and has any.
     pub fn of(queue: QueueId, submission: &Submission, status: Status) -> Self {
         let has_block = queue.0 > 0 && has_range(submission);
+        let is_fabrics = submission.opcode() == fabrics::OPCODE;
         CommandError {
             queue,
             command_id: submission.command_id(),
             status,
             block: has_block.then(|| submission.slba()),
-            namespace: submission.namespace(),
-            location: location(submission, status).filter(|_| submission.opcode() != fabrics::OPCODE),
+            // Those of fabrics have their type there.
+            namespace: if is_fabrics { 0 } else { submission.namespace() },
+            location: location(submission, status).filter(|_| !is_fabrics),
         }
+    }
+
+    /// What went wrong with no command in particular.
+    pub fn of_no_command(status: Status) -> Self {
+        let queue = QueueId(NO_COMMAND);
+        CommandError { queue, command_id: NO_COMMAND, status, block: None, namespace: 0, location: None }
     }
 
     /// The same, but this is the first block in error, if it is known. What was wrong on the way to its page is wrong with the first block
@@ -100,6 +108,8 @@ pub(crate) struct ErrorLog {
     count: u64,
 }
 
+/// Submission Queue ID and Command ID of an error of no command (Base §5.16.1.2).
+const NO_COMMAND: u16 = 0xffff;
 /// Parameter Error Location of an error that names no field.
 const NO_LOCATION: u16 = 0xffff;
 
@@ -159,6 +169,8 @@ impl Controller {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::AsynchronousEvent;
+    use crate::settings::tests::example;
     use crate::spec::DataPointer;
     use units::HostAddress;
 
@@ -170,6 +182,23 @@ mod tests {
         assert_eq!((log.total(), log.count, ErrorEntry::from_bytes(&log.page()[..64]).count()), (7, 1, 7));
         log.clear();
         assert_eq!((log.total(), log.page()), (7, vec![0; 4 * 64]));
+    }
+
+    /// An event that names this page is in it.
+    #[test]
+    fn an_event_of_no_command_says_so() {
+        let mut controller = Controller::new(example());
+        for (event, status) in [
+            (AsynchronousEvent::InvalidDoorbellRegister, Status::INVALID_QUEUE_ID),
+            (AsynchronousEvent::InvalidDoorbellValue, Status::INVALID_FIELD),
+        ] {
+            controller.raise(event);
+            let entry = ErrorEntry::from_bytes(&controller.errors.page()[..64]);
+            assert_eq!((entry.queue(), entry.command_id(), entry.location()), (0xffff, 0xffff, 0xffff));
+            assert_eq!(entry.status(), status.with_more(true).0 << 1);
+        }
+        controller.raise(AsynchronousEvent::Temperature);
+        assert_eq!(controller.errors(), 2, "this one has a page of its own");
     }
 
     #[test]

@@ -59,6 +59,18 @@ impl AsynchronousEvent {
         }
     }
 
+    /// The status that the error log has for it, where that is the page to read.
+    pub(crate) const fn logged(self) -> Option<Status> {
+        match self {
+            AsynchronousEvent::InvalidDoorbellRegister => Some(Status::INVALID_QUEUE_ID),
+            AsynchronousEvent::InvalidDoorbellValue => Some(Status::INVALID_FIELD),
+            AsynchronousEvent::PersistentInternalError | AsynchronousEvent::TransientInternalError => {
+                Some(Status::INTERNAL)
+            }
+            _ => None,
+        }
+    }
+
     /// Dword 0 of the completion: type 2:0 (0 error, 1 health, 2 notice), what it is 15:8, and the log page 23:16.
     const fn result(self) -> u64 {
         let (kind, code) = match self {

@@ -558,6 +558,7 @@ proptest! {
         let mut controller = ready();
         let (mut held, mut errors) = (0usize, controller.errors.total());
         for step in steps {
+            errors += u64::from(matches!(step, Step::Raise));
             match step {
                 Step::Admin(submission) => match controller.admin(&submission) {
                     AdminReply::Transfer { data, .. } => {

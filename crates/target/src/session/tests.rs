@@ -1,0 +1,146 @@
+//! A connection without a socket, before a drive that never answers.
+
+use super::*;
+use crate::port::Line;
+use crate::proof::tests::{feed, greeting, greeting_of};
+use crate::rehearsal::hosts::{capsule, keys};
+use crate::rehearsal::tests::settings;
+use crate::rehearsal::{Plain, SHAPE, open_to_all};
+use nvme::spec::fabrics::{Connect, FabricsCommand};
+use nvme::spec::log_page::{self, ErrorEntry};
+use nvme::spec::{DataPointer, Opcode, Sgl, registers};
+use nvme::{AdminReply, ControllerSettings};
+
+struct Bench {
+    subsystem: Subsystem,
+    port: Port,
+    /// The controller of the host.
+    id: u16,
+    _admin: Session,
+}
+
+fn connection(at: ConnectionId) -> Session {
+    Session::new(at, "127.0.0.1:4420".parse().expect("an address"))
+}
+
+impl Bench {
+    /// A host with a controller that is ready.
+    fn new(is_guarded: bool) -> Self {
+        let commands = vec![Opcode::Flush, Opcode::Write, Opcode::Read, Opcode::Verify];
+        let mut controller = ControllerSettings { commands, ..settings() };
+        controller.namespaces[0].blocks = 1 << 20;
+        let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+        let mut subsystem = Subsystem::new(open_to_all(controller), &mut port);
+        subsystem.settings.keys = is_guarded.then(keys);
+        let mut admin = connection(0);
+        let greeting = greeting(&subsystem.settings.controller.subsystem);
+        feed(&mut admin, &mut World { subsystem: &mut subsystem, port: &mut port, now: Time::ZERO }, &greeting);
+        let id = admin.joined.controller;
+        let live = subsystem.controllers.get_mut(&id).expect("it was created");
+        live.controller.write_property(registers::CC, 0x46_0061);
+        subsystem.obey(&mut port, id, Time::ZERO);
+        Bench { subsystem, port, id, _admin: admin }
+    }
+
+    fn world(&mut self) -> World<'_> {
+        World { subsystem: &mut self.subsystem, port: &mut self.port, now: Time::ZERO }
+    }
+
+    fn greeting(&self) -> Vec<u8> {
+        greeting_of(&self.subsystem.settings.controller.subsystem, 1, self.id)
+    }
+
+    /// Its first I/O queue.
+    fn queue(&mut self) -> Session {
+        let (mut queue, greeting) = (connection(1), self.greeting());
+        feed(&mut queue, &mut self.world(), &greeting);
+        queue
+    }
+
+    /// The newest entry of its error log, of which there are as many as the health page says.
+    fn newest(&mut self) -> ErrorEntry {
+        let [errors, health] = [(log_page::ERRORS, 16), (log_page::HEALTH, 128)].map(|(page, words)| {
+            let command = Submission::get_log_page(page, 0, words, DataPointer::default());
+            match self.subsystem.administer(self.id, &command, &[], Time::ZERO) {
+                AdminReply::Transfer { data, .. } => data,
+                other => panic!("{other:?}"),
+            }
+        });
+        let entry = ErrorEntry::from_bytes(&errors[..64]);
+        assert_eq!(entry.count(), u64::from(health[176]));
+        entry
+    }
+}
+
+/// The Connect of a greeting, changed.
+fn changed(greeting: &[u8], change: impl Fn(Connect) -> Connect) -> Vec<u8> {
+    let words = std::array::from_fn(|at| {
+        let at = 128 + 8 + 8 * at;
+        u64::from_le_bytes(greeting[at..at + 8].try_into().expect("eight bytes"))
+    });
+    let Ok(FabricsCommand::Connect(connect)) = FabricsCommand::of(&Submission(words)) else { panic!("a Connect") };
+    let data = &greeting[128 + 72..];
+    let command = Submission::connect(change(connect)).with_command_id(9);
+    let sgl = Sgl::InCapsule { offset: 0, bytes: data.len() as u32 };
+    [&greeting[..128], &capsule(command.with_sgl(sgl), data)].concat()
+}
+
+/// Base §5.16.1.2: an error of no command has FFFFh for queue and command, and one of the transport says of which.
+#[test]
+fn a_host_that_breaks_the_protocol_finds_that_in_the_log_of_its_controller() {
+    let mut bench = Bench::new(false);
+    let long = Submission::write(1, 0, 8, DataPointer::default()).with_sgl(Sgl::Transport { bytes: 4096 });
+    // A header of another length, and data with a tag that nobody gave.
+    let mut data = vec![6, 4, 24, 24, 28, 0, 0, 0, 0, 0, 77, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0];
+    data.extend([0; 4]);
+    let wrong = [vec![4, 0, 71, 0, 72, 0, 0, 0], [capsule(long, &[]), data].concat()];
+    for (count, bytes) in (1..).zip(wrong) {
+        let mut queue = bench.queue();
+        feed(&mut queue, &mut bench.world(), &bytes);
+        assert!(queue.has_violated());
+        let entry = bench.newest();
+        assert_eq!((entry.count(), entry.queue(), entry.command_id(), entry.transport()), (count, 0xffff, 0xffff, 3));
+        assert_eq!(entry.status() >> 1 & 0x7ff, Status::TRANSIENT_TRANSPORT_ERROR.0 & 0x7ff);
+        queue.leave(&mut bench.subsystem);
+        bench.subsystem.orphans.clear();
+    }
+    let mut stranger = connection(2);
+    feed(&mut stranger, &mut bench.world(), &[4, 0, 71, 0, 72, 0, 0, 0]);
+    assert!(stranger.has_violated());
+    assert_eq!(bench.newest().count(), 2, "of a connection that is no queue");
+}
+
+#[test]
+fn a_queue_that_is_refused_is_in_the_log_of_the_controller_that_its_own_host_names() {
+    let cases = [
+        (false, changed(&Bench::new(false).greeting(), |it| Connect { queue: 99, ..it }), Some((99, 42))),
+        (false, changed(&Bench::new(false).greeting(), |it| Connect { last_entry: 0, ..it }), Some((1, 44))),
+        // Who has yet to prove who it is writes nothing there.
+        (true, changed(&Bench::new(true).greeting(), |it| Connect { queue: 99, ..it }), None),
+    ];
+    for (is_guarded, greeting, expected) in cases {
+        let mut bench = Bench::new(is_guarded);
+        let mut other = greeting.clone();
+        // A host of another name.
+        other[128 + 72 + 512] ^= 1;
+        feed(&mut connection(1), &mut bench.world(), &other);
+        if !is_guarded {
+            assert_eq!(bench.newest().count(), 0, "another host");
+        }
+        let mut queue = connection(2);
+        feed(&mut queue, &mut bench.world(), &greeting);
+        let status = Status(u16::from_le_bytes([queue.output()[128 + 22], queue.output()[128 + 23]]) >> 1);
+        assert_eq!(status.with_more(false), fabrics_status());
+        assert_eq!(status.has_more(), expected.is_some());
+        let live = &bench.subsystem.controllers[&bench.id].controller;
+        assert_eq!(live.errors(), u64::from(expected.is_some()));
+        let Some((id, location)) = expected else { continue };
+        let entry = bench.newest();
+        assert_eq!((entry.queue(), entry.command_id(), entry.location()), (id, 9, location));
+        assert_eq!((entry.namespace(), entry.transport()), (0, 0));
+    }
+}
+
+fn fabrics_status() -> Status {
+    nvme::spec::fabrics::INVALID_PARAMETERS
+}
