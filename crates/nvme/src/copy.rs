@@ -80,7 +80,7 @@ impl Controller {
         };
         let ranges = words.chunks_exact(CopyRange::WORDS).take(command.copy_range_count() as usize);
         let mut sources: Vec<Source> = ranges.map(source).collect();
-        if self.reach_of_copy(command, admission, words).0 > COPY_BYTES_MAX {
+        if self.reach_of_ranges(command, admission, words).0 > COPY_BYTES_MAX {
             return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED);
         }
         sources.reverse();

@@ -5,7 +5,7 @@ use crate::{Controller, Format, Guarded, NamespaceSettings, copy};
 use units::Bytes;
 
 /// Bytes that a Verify, Write Zeroes or Write Uncorrectable reaches over at most (CNS 06h): as many as 65,536 sectors.
-pub(crate) const RANGE_BYTES_MAX: u64 = 32 << 20;
+pub const RANGE_BYTES_MAX: u64 = 32 << 20;
 
 /// The bytes that go between host and drive for a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub struct Admission {
     pub movement: Movement,
     /// What it says of metadata, where its namespace has any and it moves, makes or checks them.
     pub guarded: Option<Guarded>,
-    /// Bytes of the blocks that it reads, compares, verifies or writes; those of a Copy are known when its ranges are.
+    /// Bytes of the blocks that it reads, compares, verifies, writes or deallocates; where it has ranges they are known when these are.
     pub reach: Bytes,
     /// Whether it is a Copy that the front end carries out, as [`Controller::guarded_copy`] says.
     pub copies: bool,
@@ -42,6 +42,14 @@ impl Admission {
         match self.movement {
             Movement::Nothing => 0,
             Movement::FromHost(bytes) | Movement::ToHost(bytes) => bytes.0 as usize,
+        }
+    }
+
+    /// Bytes of the blocks that the drive works on by itself: none of them go between it and the host.
+    pub fn unmoved(&self) -> Bytes {
+        match self.opcode {
+            Opcode::Read | Opcode::Write | Opcode::Compare => Bytes(0),
+            _ => self.reach,
         }
     }
 
@@ -224,12 +232,16 @@ impl Controller {
         Ok(())
     }
 
-    /// Bytes of the blocks that the ranges of a Copy name.
-    pub fn reach_of_copy(&self, submission: &Submission, admission: &Admission, words: &[u64]) -> Bytes {
-        let ranges = words.chunks_exact(CopyRange::WORDS).take(submission.copy_range_count() as usize);
-        let blocks = ranges.map(|words| CopyRange::decode([words[0], words[1], words[2], words[3]]).blocks);
-        let block_bytes = admission.format.map_or(0, |format| u64::from(format.block_bytes));
-        Bytes(blocks.map(u64::from).sum::<u64>() * block_bytes)
+    /// Bytes of the blocks that the ranges of a command name as they came: of a Copy, or of a Dataset Management.
+    pub fn reach_of_ranges(&self, submission: &Submission, admission: &Admission, words: &[u64]) -> Bytes {
+        let blocks: u64 = if admission.opcode == Opcode::Copy {
+            let ranges = words.chunks_exact(CopyRange::WORDS).take(submission.copy_range_count() as usize);
+            ranges.map(|at| u64::from(CopyRange::decode([at[0], at[1], at[2], at[3]]).blocks)).sum()
+        } else {
+            let ranges = words.chunks_exact(DsmRange::WORDS).take(submission.dsm_range_count() as usize);
+            ranges.map(|at| u64::from(DsmRange::decode([at[0], at[1]]).blocks)).sum()
+        };
+        Bytes(blocks * admission.format.map_or(0, |format| u64::from(format.block_bytes)))
     }
 
     /// A fused pair takes effect whole or not at all only within what is written atomically.

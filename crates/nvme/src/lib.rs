@@ -43,7 +43,7 @@ pub use coalescing::{Coalescer, CoalescingSettings, Interrupt};
 pub use controller::{Controller, DeviceEvent};
 pub use copy::{CopyStep, GuardedCopy};
 pub use host_queue::{HostCompletionQueue, HostQueuePair, HostSubmissionQueue};
-pub use io::{Admission, Movement, fuse};
+pub use io::{Admission, Movement, RANGE_BYTES_MAX, fuse};
 pub use memory::HostMemory;
 pub use namespaces::{Format, GRANULE_BYTES, Namespaces, Piece, TableError};
 pub use protection::{Guarded, Information, METADATA_BYTES, Protection, guard, join, split};

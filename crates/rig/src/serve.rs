@@ -20,7 +20,7 @@ use target::{
 };
 use thiserror::Error;
 use threads::{Beside, Layout, Threads};
-use units::{Bytes, SECTOR_BYTES, Span};
+use units::{Bytes, BytesPerSecond, SECTOR_BYTES, Span};
 
 /// The name of the thread that has the front end and the stages beside it.
 pub const SERVICE_THREAD: &str = "front";
@@ -128,7 +128,7 @@ impl Service {
         device.drive.queues += 1;
         device.drive.queue_entries = u32::from(DEPTH) + 1;
         device.vectors = device.drive.queues as u16;
-        let controller = identified(device.controller_settings(), &settings.subsystem);
+        let controller = identified(device.controller_settings(), &settings.subsystem, device.settings.cache.size);
         let mut namespaces = KeptNamespaces::fresh(&controller);
         let shape = port_shape(&device);
         let memory = Arc::new(memory(&device, &shape)?);
@@ -398,14 +398,14 @@ fn keep_shut_down(file: MediaFile) -> KeepShutDown {
 
 /// The controller under the subsystem's name: its namespaces' identifiers must differ from those of any other subsystem
 /// that a host sees, and stay the same over restarts.
-fn identified(mut controller: ControllerSettings, subsystem: &str) -> ControllerSettings {
+fn identified(mut controller: ControllerSettings, subsystem: &str, buffer: Bytes) -> ControllerSettings {
     let name = fingerprint(subsystem.as_bytes());
     controller.queue_entries_max = DEPTH.into();
     // One of the device's is the front end's own.
     controller.io_queues_max -= 1;
     controller.managed_namespaces = NAMESPACES_MAX;
-    // A reset waits for what is under way: as much as all queues hold, on flash that is worn in.
-    controller.ready_within = READY_WITHIN;
+    let transfer = controller.transfer_max.unwrap_or(Bytes(0));
+    controller.ready_within = ready_within(controller.io_queues_max, transfer, buffer);
     // Queues of all hosts share the drive in one circle: the classes of one would be at the cost of the others.
     controller.weighted_arbitration = false;
     controller.subsystem = subsystem.into();
@@ -416,8 +416,17 @@ fn identified(mut controller: ControllerSettings, subsystem: &str) -> Controller
     controller
 }
 
-/// How long a reset of a served drive can take: five seconds were seen with a gibibyte of writes under way.
+/// How long a reset of a served drive can take, which waits for what is under way, and a shutdown, which writes the buffer to flash too: as
+/// long as all that takes at the slowest pace that it goes at, and no less than hosts are used to.
+fn ready_within(queues: u16, transfer: Bytes, buffer: Bytes) -> Span {
+    let of_queue = transfer * u64::from(DEPTH) + target::UNMOVED_MOST;
+    SLOWEST.transfer_time(of_queue * u64::from(queues) + buffer).max(READY_WITHIN)
+}
+
 const READY_WITHIN: Span = Span::from_secs(60);
+
+/// A quarter of what was seen of a drive with page mapping that had a gibibyte of writes under way and was done after five seconds.
+const SLOWEST: BytesPerSecond = BytesPerSecond(48 << 20);
 
 /// Namespaces that hosts can have of a served drive.
 pub(crate) const NAMESPACES_MAX: u32 = 16;
@@ -472,4 +481,16 @@ fn health(
 /// How often blocks of the journal were erased on average: a drive whose journal is worn out takes no more writes.
 fn journal_wear(groups: &BlockGroups) -> f64 {
     journal_erases(groups).sum::<u64>() as f64 / groups.journal().len().max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 64 MiB of data and as much without any for each queue, and the buffer.
+    #[test]
+    fn a_drive_of_more_queues_takes_longer_to_be_ready() {
+        let within = |queues| ready_within(queues, Bytes::kib(512), Bytes::mib(512)).nanos() / 1_000_000_000;
+        assert_eq!([1, 16, 64].map(within), [60, 60, (64 * 128 + 512) / 48]);
+    }
 }

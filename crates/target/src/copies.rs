@@ -30,9 +30,7 @@ impl Copying {
         admission: &mut Admission,
         mut words: Vec<u64>,
     ) -> Result<Ranges, Status> {
-        if admission.opcode == Opcode::Copy {
-            admission.reach = controller.reach_of_copy(submission, admission, &words);
-        }
+        admission.reach = controller.reach_of_ranges(submission, admission, &words);
         if admission.copies {
             let copy = controller.guarded_copy(submission, admission, &words)?;
             let step = copy.read().expect("a copy has blocks");

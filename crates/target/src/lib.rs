@@ -63,6 +63,7 @@ pub use pdu::{CAPSULE_MAX, HOST_DATA_MAX};
 pub use port::{Keeps, Line, PortShape, Wake};
 pub use rest::KeepShutDown;
 pub use room::HasRoom;
+pub use served::UNMOVED_MOST;
 pub use server::Server;
 pub use subsystem::SubsystemSettings;
 pub use tls::{TlsKey, TlsKeyError};

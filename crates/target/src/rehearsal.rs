@@ -480,6 +480,25 @@ pub(crate) mod tests {
         reset_with_commands_rung(7, u64::from(SHAPE.depth));
     }
 
+    /// What moves no data is fetched as the drive has done what came before: the rest is forgotten by a reset.
+    #[test]
+    fn a_queue_has_no_more_done_for_it_than_its_longest_command_asks_for() {
+        let mut longer = settings();
+        longer.commands.push(Opcode::Verify);
+        longer.metadata = false;
+        longer.namespaces[0].blocks = 1 << 20;
+        let mut started = Started::of(longer);
+        for at in 0..3 {
+            started.with(|machine, world| machine.submit(world, 1, Submission::verify(1, at << 16, 1 << 16)));
+        }
+        started.with(|machine, world| machine.function.work(world));
+        assert_eq!(started.count().0, 1, "it has 32 MiB");
+        started.settle();
+        let mut last = Completion([0; 2]);
+        started.machine.function.guest.read_words(ring(1, true) + 2 * COMPLETION_BYTES, &mut last.0);
+        assert!(last.phase() && last.status() == Status::SUCCESS && last.sq_head() == 3);
+    }
+
     /// The event names the log page: what it is about stands there, and counts.
     #[test]
     fn a_doorbell_that_makes_no_sense_is_in_the_error_log() {

@@ -3,7 +3,7 @@
 use crate::port::Port;
 use crate::subsystem::{Flush, Live, Subsystem};
 use nvme::spec::{Opcode, Submission};
-use units::{QueueId, Time};
+use units::{Bytes, QueueId, Time};
 
 /// Keeps with the drive whether its hosts have shut it down, so that power may go, and says whether it could; where it could not, the drive
 /// works on. It is called before they are told so, and before whatever they ask for next.
@@ -59,10 +59,18 @@ impl Subsystem {
         hosts.for_each(|live| live.controller.on_shutdown_failed());
     }
 
-    /// A host's command goes to the firmware as `entry` by a slot of a queue pair.
-    pub(crate) fn begin_for_host(&mut self, now: Time, place: (QueueId, u16), namespace: u32, entry: &Submission) {
+    /// A host's command goes to the firmware as `entry` by a slot of a queue pair; so many bytes of blocks it has the drive work on without
+    /// the host.
+    pub(crate) fn begin_for_host(
+        &mut self,
+        now: Time,
+        place: (QueueId, u16),
+        namespace: u32,
+        (entry, unmoved): (&Submission, Bytes),
+    ) {
         self.wake();
         self.is_unflushed |= Opcode::try_from(entry.opcode()).is_ok_and(Opcode::changes_media);
         self.served.begin_for_host(now, place, namespace, entry);
+        self.served.lade(place, (entry, unmoved));
     }
 }

@@ -13,6 +13,17 @@ const THRESHOLDS_MS: [u64; 4] = [5, 10, 25, 100];
 /// OCP counts its thresholds in steps of so many milliseconds, from one step.
 const THRESHOLD_STEP_MS: u64 = 5;
 
+/// What the drive has to do for one queue without moving data, at which the next command of the queue waits: as much as the longest such
+/// command asks for (VSL, WZSL). What waits goes with its queue, so that a reset is not longer for it.
+const UNMOVED_FULL: Bytes = Bytes(nvme::RANGE_BYTES_MAX);
+
+/// What is copied counts as so much: each page of it is read and written before the next.
+const COPY_WEIGHT: u64 = 8;
+
+/// So there is less than this of a queue at the drive: the longest command may come behind what is a block short of that. A host that does
+/// not heed the limits of Dataset Management (DMRL, DMRSL) may ask for more with one.
+pub const UNMOVED_MOST: Bytes = Bytes(2 * UNMOVED_FULL.0);
+
 /// A command at the drive.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flight {
@@ -23,6 +34,8 @@ struct Flight {
     is_hosts: bool,
     /// Somebody waits until it is over.
     is_awaited: bool,
+    /// Bytes of blocks that it has the drive work on without the host.
+    unmoved: Bytes,
 }
 
 /// Latencies of one kind of command, by bucket: how many, and the longest in milliseconds.
@@ -58,6 +71,8 @@ pub(crate) struct Served {
     flights: Vec<Flight>,
     depth: usize,
     by_namespace: Vec<u32>,
+    /// What commands outstanding of each queue pair have the drive do without their host.
+    unmoved: Vec<Bytes>,
     /// Commands that somebody waits for.
     pub(crate) awaited: u32,
 
@@ -76,7 +91,8 @@ impl Served {
     pub(crate) fn new(pairs: u16, depth: u16, namespaces: u32, unit_blocks: u64) -> Self {
         let depth = usize::from(depth);
         let flights = vec![Flight::default(); usize::from(pairs) * depth];
-        Served { flights, depth, by_namespace: vec![0; namespaces as usize + 1], unit_blocks, ..Served::default() }
+        let (by_namespace, unmoved) = (vec![0; namespaces as usize + 1], vec![Bytes(0); pairs.into()]);
+        Served { flights, depth, by_namespace, unmoved, unit_blocks, ..Served::default() }
     }
 
     /// It had done this before it was started.
@@ -127,6 +143,19 @@ impl Served {
         self.outstanding += 1;
     }
 
+    /// A command that goes to the firmware has the drive work on so many bytes of blocks without the host.
+    pub(crate) fn lade(&mut self, place: (QueueId, u16), (entry, unmoved): (&Submission, Bytes)) {
+        let unmoved = if entry.opcode() == Opcode::Copy as u8 { unmoved * COPY_WEIGHT } else { unmoved };
+        let at = self.place(place);
+        self.flights[at].unmoved = unmoved;
+        self.unmoved[usize::from(place.0.0) - 1] += unmoved;
+    }
+
+    /// Whether the drive has as much to do without the host as one queue may ask for: the next command of this pair waits.
+    pub(crate) fn is_laden(&self, queue: QueueId) -> bool {
+        self.unmoved[usize::from(queue.0) - 1] >= UNMOVED_FULL
+    }
+
     fn place(&self, (queue, slot): (QueueId, u16)) -> usize {
         (usize::from(queue.0) - 1) * self.depth + usize::from(slot)
     }
@@ -158,7 +187,9 @@ impl Served {
     /// counts the data that these could not be given (Base §5.16.1.3). A Write Fault is none: it takes nothing more, and has what it had.
     pub(crate) fn end(&mut self, now: Time, queue: QueueId, opcode: Opcode, completion: &Completion) -> bool {
         let at = self.place((queue, completion.command_id()));
-        let Flight { begun, namespace, is_hosts, is_awaited, .. } = std::mem::take(&mut self.flights[at]);
+        let Flight { begun, namespace, is_hosts, is_awaited, unmoved, .. } = std::mem::take(&mut self.flights[at]);
+        let laden = &mut self.unmoved[usize::from(queue.0) - 1];
+        *laden = *laden - unmoved;
         self.awaited -= u32::from(is_awaited);
         self.by_namespace[namespace as usize] -= 1;
         let kind = match opcode {
@@ -344,6 +375,28 @@ mod tests {
         begin(&mut served, 100, 2);
         assert_eq!([100, 101, 105].map(|minutes| busy(&served, minutes)), [7, 8, 12]);
         assert_eq!(served.health(after(125), DriveHealth::NEW).power_on_hours(), 2);
+    }
+
+    #[test]
+    fn a_copy_is_as_much_to_do_as_a_longer_command() {
+        let nowhere = nvme::spec::DataPointer::default();
+        let laden = |entry: Submission, mebibytes: u64| {
+            let mut served = Served::new(1, 4, 1, 8);
+            served.begin_for_host(Time::ZERO, (QueueId(1), 0), 1, &entry);
+            served.lade((QueueId(1), 0), (&entry, Bytes::mib(mebibytes)));
+            let is_laden = served.is_laden(QueueId(1));
+            served.end(
+                Time::ZERO,
+                QueueId(1),
+                Opcode::Flush,
+                &Completion::new(0, 0, QueueId(1), 0, false, Status::SUCCESS),
+            );
+            assert!(!served.is_laden(QueueId(1)), "it is over");
+            is_laden
+        };
+        let copy = Submission::copy(1, 0, 1, nowhere);
+        assert_eq!([laden(copy, 3), laden(copy, 4)], [false, true]);
+        assert_eq!([31, 32].map(|mebibytes| laden(Submission::verify(1, 0, 8), mebibytes)), [false, true]);
     }
 
     #[test]

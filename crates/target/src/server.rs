@@ -413,7 +413,7 @@ impl Connection {
     /// Whether there is anything to do for it now.
     fn has_work(&self) -> bool {
         let can_send = self.writable && !self.session.output().is_empty();
-        self.readable && !self.session.is_backed_up() || can_send || self.session.is_eased()
+        self.readable && !self.session.is_blocked() || can_send || self.session.is_eased()
     }
 
     /// Lets the session work. The host's time to take its answers begins with the first of them, and that to become a queue where it may

@@ -121,6 +121,8 @@ pub(crate) struct Session {
     has_violated: bool,
     /// Work was left because the output was backed up.
     is_stalled: bool,
+    /// That was because the drive has much to do for the queue: it goes on when some of it is over.
+    is_held: bool,
 }
 
 impl Session {
@@ -151,6 +153,7 @@ impl Session {
             is_ending: false,
             has_violated: false,
             is_stalled: false,
+            is_held: false,
         }
     }
 
@@ -252,10 +255,11 @@ impl Session {
 
     /// Works through units that are there whole: so many at most, and until the host has to take answers first.
     pub(crate) fn work(&mut self, world: &mut World<'_>, most: u32) {
-        self.is_stalled = !self.untold.is_empty();
+        (self.is_stalled, self.is_held) = (!self.untold.is_empty(), false);
         let mut left = most;
         while !self.is_ending {
-            if self.is_backed_up() || left == 0 || self.is_to_wait(world.subsystem) {
+            self.is_held = self.is_laden(world.subsystem);
+            if self.is_held || self.is_backed_up() || left == 0 || self.is_to_wait(world.subsystem) {
                 self.is_stalled = true;
                 return;
             }
@@ -280,14 +284,25 @@ impl Session {
         self.is_io() && subsystem.is_haunted_by(&self.joined.host)
     }
 
+    /// Whether the drive has so much to do for an I/O queue without its host that the next command waits here, and goes with its queue.
+    fn is_laden(&self, subsystem: &Subsystem) -> bool {
+        matches!(&self.attached, Attached::Io(pair) if subsystem.served.is_laden(pair.id()))
+    }
+
+    /// Whether nothing is read until the host takes answers, or until the drive has done some of what it has.
+    pub(crate) fn is_blocked(&self) -> bool {
+        self.is_backed_up() || self.is_held
+    }
+
     /// Whether units were left that are there whole.
     pub(crate) fn is_stalled(&self) -> bool {
         self.is_stalled
     }
 
-    /// Whether work was left, and not because of output that is still there: then there is work without any event.
+    /// Whether work was left, and not because of output that is still there, nor until the drive is further: then there is work without any
+    /// event.
     pub(crate) fn is_eased(&self) -> bool {
-        self.is_stalled && !self.is_backed_up()
+        self.is_stalled && !self.is_blocked()
     }
 
     fn terminate(&mut self, world: &mut World<'_>, violation: Violation) {
@@ -463,7 +478,8 @@ impl Session {
         let entry = taken.and(live.ok_or(Status::COMMAND_SEQUENCE_ERROR));
         match entry.and_then(|live| live.controller.translate(&command, &admission)) {
             Ok(entry) => {
-                world.subsystem.begin_for_host(world.now, (pair.id(), tag), command.namespace(), &entry);
+                let unmoved = admission.unmoved();
+                world.subsystem.begin_for_host(world.now, (pair.id(), tag), command.namespace(), (&entry, unmoved));
                 world.port.submit(pair, tag, entry, Moved::of(&admission));
             }
             Err(status) => {

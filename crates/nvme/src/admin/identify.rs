@@ -22,8 +22,8 @@ const FIRMWARE_UPDATES: u8 = 1 | 1 << 1;
 /// commands are under way at a time. More and longer ranges are carried out nevertheless, while the queue waits.
 const DEALLOCATE_RANGES: u8 = 1;
 const DEALLOCATE_RANGE_BYTES: u64 = 1 << 20;
-/// RTD3E: microseconds that a host should give a shutdown, which writes the buffer to flash. Linux waits no longer than this.
-const SHUTDOWN_MICROS: u32 = 60_000_000;
+/// RTD3E: what a host should give a shutdown at the least, which writes the buffer to flash. Linux waits no longer than this.
+const SHUTDOWN_LEAST: Span = Span::from_secs(60);
 /// VWC: there is one, and Flush takes all namespaces.
 const WRITE_CACHE: u8 = 1 | 3 << 1;
 /// VWC without a cache: Flush takes all namespaces all the same.
@@ -165,7 +165,7 @@ impl Controller {
             .set_version(registers::VERSION)
             .set_controller_type(if settings.is_discovery() { DISCOVERY_CONTROLLER } else { IO_CONTROLLER })
             .set_sharing(u8::from(settings.is_shared()) << 1)
-            .set_shutdown_micros(if settings.volatile_write_cache { SHUTDOWN_MICROS } else { 0 })
+            .set_shutdown_micros(if settings.volatile_write_cache { shutdown_micros(settings.ready_within) } else { 0 })
             .set_notices(settings.notices())
             .set_attributes(
                 if settings.keep_alive.is_some() { TRAFFIC_KEEPS_ALIVE } else { 0 }
@@ -324,6 +324,11 @@ impl Controller {
 }
 
 /// VWC. A controller for discovery has none of the field (Base §5.17.2.1).
+/// A shutdown waits for what a reset waits for.
+fn shutdown_micros(ready_within: Span) -> u32 {
+    (ready_within.max(SHUTDOWN_LEAST).nanos() / 1_000).min(u64::from(u32::MAX)) as u32
+}
+
 fn write_cache(settings: &ControllerSettings) -> u8 {
     match settings.volatile_write_cache {
         _ if settings.is_discovery() => 0,

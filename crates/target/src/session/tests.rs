@@ -144,3 +144,24 @@ fn a_queue_that_is_refused_is_in_the_log_of_the_controller_that_its_own_host_nam
 fn fabrics_status() -> Status {
     nvme::spec::fabrics::INVALID_PARAMETERS
 }
+
+/// A reset waits for what is at the drive: of what moves no data that is little for each queue, and the rest goes with it.
+#[test]
+fn a_queue_has_no_more_done_for_it_than_its_longest_command_asks_for() {
+    let mut bench = Bench::new(false);
+    let mut queue = bench.queue();
+    let sgl = Sgl::Transport { bytes: 0 };
+    let verify = |at: u64| capsule(Submission::verify(1, at << 15, 1 << 15).with_sgl(sgl), &[]);
+    let flush = capsule(Submission::flush(1).with_sgl(sgl), &[]);
+    feed(&mut queue, &mut bench.world(), &[verify(0), verify(1), flush, verify(2)].concat());
+    assert_eq!(bench.subsystem.served.outstanding, 2, "each has 16 MiB");
+    assert!(queue.is_stalled() && queue.is_blocked() && !queue.is_eased(), "it waits for the drive");
+    let Attached::Io(pair) = &queue.attached else { panic!("it is a queue") };
+    let (id, slot) = (pair.id(), queue.pending.iter().position(Option::is_some).expect("two are under way"));
+    let over = Completion::new(0, 0, id, slot as u16, false, Status::SUCCESS);
+    bench.subsystem.served.end(Time::ZERO, id, Opcode::Verify, &over);
+    queue.work(&mut bench.world(), UNITS_A_TURN);
+    assert_eq!((bench.subsystem.served.outstanding, queue.is_stalled()), (3, true), "flush and verify go on");
+    queue.leave(&mut bench.subsystem);
+    assert_eq!(bench.subsystem.served.outstanding, 3, "and no more when it is gone");
+}

@@ -144,7 +144,8 @@ impl Function {
         Ok(did)
     }
 
-    /// Takes new commands of every queue, as far as there are slots for them and room for their completions.
+    /// Takes new commands of every queue, as far as there are slots for them and room for their completions, and the drive has not so much
+    /// to do for the queue already that a reset would be long.
     pub(super) fn fetch(&mut self, world: &mut World<'_>) -> Result<bool, Unmapped> {
         self.each_queue(|function, queue| function.fetch_from(world, queue))
     }
@@ -161,6 +162,9 @@ impl Function {
             return Ok(false);
         }
         for taken in 0..TURN_COMMANDS {
+            if world.subsystem.served.is_laden(queue.pair.id()) {
+                return Ok(taken > 0);
+            }
             // Half a pair may have to be answered together with what is behind it.
             let room = 1 + u32::from(queue.half.is_some());
             let slot = if self.room(queue.completions) >= room { queue.pair.take_slot() } else { None };
@@ -257,7 +261,7 @@ impl Function {
                 let moved = if flight.lent.is_some() { Moved::Pages(&self.pages) } else { Moved::of(&admission) };
                 queue.flights[usize::from(slot)] = Some(flight);
                 let place = (queue.pair.id(), slot);
-                world.subsystem.begin_for_host(world.now, place, submission.namespace(), &entry);
+                world.subsystem.begin_for_host(world.now, place, submission.namespace(), (&entry, admission.unmoved()));
                 world.port.submit(&mut queue.pair, slot, entry, moved);
                 None
             }
