@@ -225,7 +225,7 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::RenumberTombstone,
         name: "renumber-tombstone",
         summary: "a tombstone that is moved gets a new number, and deallocates what was written since",
-        found: &[seeds(DEEPFLASH, 48), seeds("pipessd", 48), seeds("tradition", 80)],
+        found: &[seeds(DEEPFLASH, 48), seeds("pipessd", 48), seeds("tradition", 352)],
     },
     Planted {
         mutation: Mutation::TrustHalfErased,
@@ -283,8 +283,12 @@ impl Mutation {
     /// Whether firmware of this architecture has what it is a bug of.
     pub fn is_in(self, architecture: &dyn Architecture) -> bool {
         match self {
-            // What recovers page by page does so whoever wrote them, and whoever reclaims moves tombstones.
-            Mutation::ShortScan | Mutation::OldestWins | Mutation::VersionsAnew | Mutation::RenumberTombstone => true,
+            // What recovers page by page does so whoever wrote them, whoever reclaims moves tombstones, and all count valid pages alike.
+            Mutation::ShortScan
+            | Mutation::OldestWins
+            | Mutation::VersionsAnew
+            | Mutation::RenumberTombstone
+            | Mutation::WrongCount => true,
             Mutation::FillBadGroup => architecture.retires_blocks(),
             _ => architecture.has_deepflash_parts(),
         }

@@ -160,13 +160,6 @@ pub struct ReclaimSettings {
     pub wear_share: f64,
 }
 
-impl ReclaimSettings {
-    /// Whether cold groups are moved while the drive is busy.
-    pub(crate) fn levels_while_busy(&self) -> bool {
-        self.wear_gap > 0 && self.wear_share > 0.0
-    }
-}
-
 /// The journal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JournalSettings {

@@ -93,7 +93,7 @@ fn taken(Bound { utilisation, iops_bound, .. }: &Bound, workers: &Workers) -> St
 fn each_other(summary: &Summary) -> Option<String> {
     let flash = summary.flash.as_ref()?;
     let taken = flash.die_taken_mean.filter(|&taken| taken >= NEAR_FULL)?;
-    let busy = |name: &str| summary.bounds.iter().find(|bound| bound.resource == name).map(|bound| bound.utilisation);
+    let busy = |name: &str| summary.bounds().iter().find(|bound| bound.resource == name).map(|bound| bound.utilisation);
     let (dies, buses) = (busy("flash dies")?, busy("flash buses")?);
     let late = flash.die_command_wait_mean.filter(|&late| late >= LATE).map_or(String::new(), |late| {
         format!(
@@ -268,7 +268,7 @@ mod tests {
         let flash =
             crate::Flash { die_taken_mean: Some(taken), die_command_wait_mean: Some(late), ..Default::default() };
         let bounds = bounds(59_200.0, &[("flash dies".into(), dies), ("flash buses".into(), buses)]);
-        sentence(&Summary { flash: Some(flash), bounds, ..closed() }).expect("a bound")
+        sentence(&Summary { flash: Some(flash), bounds: Some(bounds), ..closed() }).expect("a bound")
     }
 
     #[test]

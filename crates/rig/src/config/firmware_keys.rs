@@ -223,6 +223,7 @@ pub(super) fn placement(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Layers;
 
     /// A field without a key would keep its blank value unnoticed.
     #[test]
@@ -232,5 +233,21 @@ mod tests {
         let without = ["groups", "counts", "mutation"].len() + 7;
         let structures = fields.matches(" { ").count() - 1;
         assert_eq!(fields.matches(": ").count() - structures, KEYS.len() + without, "{fields}");
+    }
+
+    /// The head of a checkpoint, on the shortest page, has no word for each of so many: what is refused is the setting that says how many.
+    #[test]
+    fn too_many_parts_of_translation_are_refused_at_the_setting_that_says_how_many() {
+        for (architecture, key) in
+            [("deepflash", "threads.trans"), ("many_layered", "threads.instance"), ("naive", "lock.regions")]
+        {
+            let layers = Layers::new().flag("--architecture", architecture).unwrap().flag("--device", "small").unwrap();
+            let layers = layers.set("device.page_bytes=512").unwrap().set(&format!("{key}=63")).unwrap();
+            let message = layers.resolve().err().map_or_else(String::new, |error| error.to_string());
+            let expected = format!(
+                "{key} is 63; expected at most 62 threads of address translation, for the head of a checkpoint"
+            );
+            assert!(message.contains(&expected), "{architecture}: {message}");
+        }
     }
 }

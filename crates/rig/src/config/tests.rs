@@ -123,21 +123,6 @@ fn a_drive_without_room_is_refused_at_the_key_that_filled_it() {
     assert!(message.starts_with(start), "{message}");
 }
 
-/// The head of a checkpoint, on the shortest page, has no word for each of so many: what is refused is the setting that says how many.
-#[test]
-fn too_many_parts_of_translation_are_refused_at_the_setting_that_says_how_many() {
-    for (architecture, key) in
-        [("deepflash", "threads.trans"), ("many_layered", "threads.instance"), ("naive", "lock.regions")]
-    {
-        let layers = Layers::new().flag("--architecture", architecture).unwrap().flag("--device", "small").unwrap();
-        let layers = layers.set("device.page_bytes=512").unwrap().set(&format!("{key}=63")).unwrap();
-        let message = layers.resolve().err().map_or_else(String::new, |error| error.to_string());
-        let expected =
-            format!("{key} is 63; expected at most 62 threads of address translation, for the head of a checkpoint");
-        assert!(message.contains(&expected), "{architecture}: {message}");
-    }
-}
-
 #[test]
 fn higher_layers_win_and_every_value_knows_its_own() {
     let text = "[platform]\narchitecture = \"base_deepflash\"\ncores = 4\n[lock]\nforwarding = true\n";

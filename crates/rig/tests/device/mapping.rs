@@ -205,8 +205,8 @@ fn groups_are_spare_beyond_what_an_architecture_is_not_drawn_without() {
 #[test]
 fn impossible_ratios_are_refused() {
     for (ratio, possible) in [((1, 8), true), ((64, 255), true), ((0, 8), false), ((1, 0), false), ((1, 256), false)] {
-        let settings = Small { mapping: hybrid(ratio), ..Small::default() }.settings();
-        assert_eq!(settings.check(Bytes(4096)).is_ok(), possible, "{ratio:?}");
+        let small = Small { mapping: hybrid(ratio), ..Small::default() };
+        assert_eq!(small.settings().check(small.architecture, Bytes(4096)).is_ok(), possible, "{ratio:?}");
     }
 }
 

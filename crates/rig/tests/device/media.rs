@@ -286,7 +286,7 @@ fn a_drive_that_loses_blocks_goes_on_while_it_has_others() {
 #[test]
 fn a_drive_of_many_workers_goes_on_while_it_has_others() {
     for (workers, over_provisioning, erase_failures, seed, ios) in
-        [(32, 0.2, 0.004, 4, 40_000), (8, 0.2, 0.004, 1, 40_000), (32, 0.5, 0.03, 1, 50_000)]
+        [(32, 0.2, 0.004, 4, 36_000), (8, 0.2, 0.004, 1, 40_000), (32, 0.5, 0.03, 1, 50_000)]
     {
         let (seed, ios) = (seed.to_string(), ios.to_string());
         let flags = [

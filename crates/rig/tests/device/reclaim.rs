@@ -406,12 +406,12 @@ fn an_aged_drive_reclaims_at_once_what_it_does_later() {
     }
 }
 
-/// The same of large groups, and from the first write on: what each architecture fills and has free when it begins to reclaim is what it is
-/// left with.
+/// The same of large groups, and from the first write on: what each architecture fills and has free when it begins to reclaim is what it
+/// is left with. Of threads that each fill a single group, as those of `many_layered`, all begin with the host stopped.
 #[test]
 fn the_first_writes_to_an_aged_drive_cost_what_later_ones_do() {
     let short = ["cache.size_bytes=256KiB", "device.blocks_per_plane=64"];
-    for (name, paced) in ARCHITECTURES.iter().flat_map(|it| [(it.name(), false), (it.name(), true)]) {
+    for name in ARCHITECTURES.iter().map(|it| it.name()).filter(|name| *name != "many_layered") {
         let written = |warm_up: u32, ios: &str| {
             let flags = [
                 ("--architecture", name),
@@ -421,15 +421,14 @@ fn the_first_writes_to_an_aged_drive_cost_what_later_ones_do() {
                 ("--payload", "none"),
                 ("--ios", ios),
             ];
-            let [warm_up, paced] = [format!("workload.warm_up_ios={warm_up}"), format!("reclaim.paced={paced}")];
-            let ran = configured::run(&flags, &[&short[..], &[&warm_up, &paced]].concat()).expect("nothing is wrong");
+            let warm_up = format!("workload.warm_up_ios={warm_up}");
+            let ran = configured::run(&flags, &[&short[..], &[&warm_up]].concat()).expect("nothing is wrong");
             ran.write_amplification.expect("it wrote")
         };
         let [first, soon, later] = [(0, "2000"), (0, "8000"), (16_000, "8000")].map(|(from, ios)| written(from, ios));
-        let what = format!("{name}, {paced}: {first} of the first, {soon} soon, {later} later");
-        // 2,000 writes fill four groups, and reclaim comes group by group: with pace so still in 8,000.
-        assert!(first < later * 2.0, "{what}");
-        assert!(paced || first > later * 0.5 && (soon / later - 1.0).abs() < 0.25, "{what}");
+        let what = format!("{name}: {first} of the first, {soon} soon, {later} later");
+        // 2,000 writes fill four groups, and reclaim comes group by group.
+        assert!(first > later * 0.5 && first < later * 2.0 && (soon / later - 1.0).abs() < 0.25, "{what}");
     }
 }
 

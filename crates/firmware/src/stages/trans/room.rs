@@ -33,21 +33,6 @@ pub(super) struct Room {
     barren: bool,
 }
 
-/// Victims at a time where the host's writes keep pace, by spare groups and groups that are filled.
-pub(super) fn victims_with_pace(most: u16, spares: u32, points: u32, levels: bool) -> u32 {
-    victims_at_a_time(most, spares, if levels { points } else { points.max(2) })
-}
-
-/// There, the groups that are kept beside those that are for victims and BGC.
-pub(super) fn kept_with_pace(points: u32, spares: u32, victims: u32) -> u32 {
-    (points / 2).min(spares / 4).max(u32::from(victims > points))
-}
-
-/// There, what BGC looks for before it moves a cold group of a busy drive.
-pub(super) fn kept_for_levelling(spares: u32, levels: bool) -> u32 {
-    if levels && spares > 2 * (RESERVED_GROUPS + 1) { RESERVED_GROUPS + 1 } else { 0 }
-}
-
 /// What a thread has when the drive is switched on.
 pub(super) struct Begin {
     /// Its logical pages.
@@ -71,7 +56,7 @@ impl Room {
             free,
             points,
             pace: is_paced.then(|| Pace::new(pages, in_pages)),
-            levels: settings.reclaim.levels_while_busy(),
+            levels: settings.reclaim.wear_gap > 0 && settings.reclaim.wear_share > 0.0,
             victims: 1,
             victims_max: settings.reclaim.victims,
             needed: mapped.div_ceil(pages.into()) as u32 + points + tables.backup.room(),
@@ -90,10 +75,8 @@ impl Room {
         let groups = &self.tables.groups;
         let owned = groups.owned_count(self.index.into());
         self.spares = (owned - groups.lost(self.index.into())).saturating_sub(self.needed);
-        self.victims = match self.pace {
-            Some(_) => victims_with_pace(self.victims_max, self.spares, self.points, self.levels),
-            None => victims_at_a_time(self.victims_max, self.spares, self.points),
-        };
+        let filled = if self.pace.is_some() && !self.levels { self.points.max(2) } else { self.points };
+        self.victims = victims_at_a_time(self.victims_max, self.spares, filled);
     }
 
     /// Free groups.
@@ -172,8 +155,8 @@ impl Room {
         }
         let kept = match self.pace {
             Some(_) => {
-                let beside = kept_with_pace(self.points, self.spares, self.victims);
-                RESERVED_GROUPS.max(self.kept_for_bgc()) + beside
+                let half = (self.points / 2).min(self.spares / 4).max(u32::from(self.victims > self.points));
+                RESERVED_GROUPS.max(self.kept_for_bgc()) + half
             }
             None => kept_for(self.victims).max(self.kept_for_bgc()),
         };
@@ -185,8 +168,9 @@ impl Room {
     /// the spare ones they do without.
     fn kept_for_bgc(&self) -> u32 {
         let is_flawed = self.tables.groups.flawed() > 0 && self.spares > 2 * (SCRUB_ABOVE + 1);
+        let levels = self.pace.is_some() && self.levels && self.spares > 2 * (RESERVED_GROUPS + 1);
         let for_flaws = if is_flawed { SCRUB_ABOVE + 1 } else { 0 };
-        for_flaws.max(kept_for_levelling(self.spares, self.pace.is_some() && self.levels))
+        for_flaws.max(if levels { RESERVED_GROUPS + 1 } else { 0 })
     }
 
     /// Free groups that are not opened for a page of the host. Where its writes keep pace that is not all that is kept, which may be open

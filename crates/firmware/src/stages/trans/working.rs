@@ -1,9 +1,7 @@
 //! What a TRANS thread works with while its drive is overwritten: preconditioning leaves it that.
 
 use super::page::{kept_for, low_water, victims_at_a_time, write_points_of};
-use super::room::{kept_for_levelling, kept_with_pace, victims_with_pace};
 use crate::policies::shares;
-use crate::tables::RESERVED_GROUPS;
 use crate::{Drive, Settings, Tables};
 
 /// Groups of a TRANS thread, or of whoever has all of them, when it begins to have another one reclaimed.
@@ -21,25 +19,17 @@ fn filled_and_spare(drive: &Drive, settings: &Settings, tables: &Tables, index: 
     let filled = write_points_of(groups, index.into());
     let mapped = shares(settings.split, drive.pages(), settings.parts.trans)[usize::from(index)];
     let needed = mapped.div_ceil(groups.pages().into()) as u32 + filled + tables.backup.room();
-    (filled, (groups.owned(index.into()).count() as u32).saturating_sub(needed))
+    (filled, groups.owned_count(index.into()).saturating_sub(needed))
 }
 
-/// Those of a TRANS thread: as many are free as it asks for a victim with. Where that is when the host has to stop, every other thread has
-/// just got one. Of the groups beyond what it needs at least half hold garbage all the same. Where the host's writes keep pace what is
-/// filled is room as well: half of it.
+/// Those of a TRANS thread: as many are free as it asks for a victim with. Of the groups beyond what it needs at least half hold garbage
+/// all the same.
 pub(crate) fn working(drive: &Drive, settings: &Settings, tables: &Tables, index: u16) -> Working {
-    let (reclaim, buffered) = (&settings.reclaim, tables.backup.room());
+    let reclaim = &settings.reclaim;
     let (filled, spares) = filled_and_spare(drive, settings, tables, index);
-    let free = if reclaim.paced {
-        let levels = reclaim.levels_while_busy();
-        let victims = victims_with_pace(reclaim.victims, spares, filled, levels);
-        let kept = RESERVED_GROUPS.max(kept_for_levelling(spares, levels)) + kept_with_pace(filled, spares, victims);
-        (kept + victims).saturating_sub(filled / 2)
-    } else {
-        let victims = victims_at_a_time(reclaim.victims, spares, filled);
-        low_water(filled, kept_for(victims), victims).max(kept_for(victims) + u32::from(index % 2))
-    };
-    Working { filled, free: buffered + free.min(spares / 2) }
+    let victims = if reclaim.paced { 1 } else { victims_at_a_time(reclaim.victims, spares, filled) };
+    let free = low_water(filled, kept_for(victims), victims);
+    Working { filled, free: tables.backup.room() + free.min(spares / 2) }
 }
 
 /// Those of PipeSSD's FTL, which stands still where it has no room, whatever `reclaim.paced` says. While hosts write as fast as they can
