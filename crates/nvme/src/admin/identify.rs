@@ -323,12 +323,12 @@ impl Controller {
     }
 }
 
-/// VWC. A controller for discovery has none of the field (Base §5.17.2.1).
-/// A shutdown waits for what a reset waits for.
+/// RTD3E. A shutdown waits for what a reset waits for.
 fn shutdown_micros(ready_within: Span) -> u32 {
     (ready_within.max(SHUTDOWN_LEAST).nanos() / 1_000).min(u64::from(u32::MAX)) as u32
 }
 
+/// VWC. A controller for discovery has none of the field (Base §5.17.2.1).
 fn write_cache(settings: &ControllerSettings) -> u8 {
     match settings.volatile_write_cache {
         _ if settings.is_discovery() => 0,
