@@ -133,13 +133,14 @@ impl Service {
         let shape = port_shape(&device);
         let memory = Arc::new(memory(&device, &shape)?);
         let (mut past, mut has_room) = (Past::default(), None);
-        let reserve = reserve(&device);
+        let mut reserve = reserve(&device);
         let (prepared, recovery) = match device.open_media()? {
             None => (device.prepare()?, None),
             Some(kept) => {
                 namespaces = KeptNamespaces::open(&kept.file, &controller)?;
                 past = kept.file.past().map_err(BuildError::from)?;
                 let file = kept.file.clone();
+                reserve = reserve.min(file.room_max());
                 has_room = Some(Box::new(move || file.has_room(reserve)) as HasRoom);
                 device.reopen(kept, &settings.processor)?
             }

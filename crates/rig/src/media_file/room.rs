@@ -14,6 +14,11 @@ impl MediaFile {
         self.refused().is_none()
     }
 
+    /// Bytes of its disk that it has when every page was programmed.
+    pub(crate) fn room_max(&self) -> u64 {
+        self.layout.end
+    }
+
     /// Whether there is room for so many more bytes, or for all that the file lacks. Where nobody can tell there is.
     pub(crate) fn has_room(&self, reserve: u64) -> bool {
         let (Ok(disk), Ok(about)) = (fstatvfs(&*self.file), self.file.metadata()) else { return true };

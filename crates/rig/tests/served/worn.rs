@@ -188,12 +188,14 @@ fn a_drive_whose_disk_is_full_takes_no_more_writes_and_loses_nothing() {
     for architecture in ["deepflash", "naive", "pipessd", "tradition"] {
         let scratch = Scratch::new(&format!("full-{architecture}"));
         let (has_room, warnings) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU32::new(0)));
-        let (asked, warned) = (has_room.clone(), warnings.clone());
+        let (asked, warned, file) = (has_room.clone(), warnings.clone(), scratch.0.clone());
         let running = serving(architecture, &scratch.0).start_with(move |service| {
             let say = move |refused: Option<&str>| {
                 assert_eq!(refused, None);
                 warned.fetch_add(1, Ordering::SeqCst);
             };
+            let (reserve, longest) = (service.reserve().0, std::fs::metadata(file).unwrap().len());
+            assert!(reserve <= longest, "{architecture}: of a file of {longest} bytes {reserve} may be needed");
             service.with_room(Box::new(move || asked.load(Ordering::SeqCst))).on_full(Box::new(say))
         });
         let mut host = running.host("host").attach();
