@@ -342,7 +342,7 @@ impl Settings {
     }
 
     fn check_journal(&self, trans_key: &str, page: Bytes) -> Result<(), SettingsError> {
-        // What is due all the time leaves a thread that has other work as well none for that.
+        // What is due all the time takes every other turn of a thread that has other work as well.
         let (key, interval) = ("journal.interval_ms".into(), self.journal.interval);
         if self.parts.log > 0 && interval < Span::from_micros(1) {
             return Err(SettingsError { key, value: interval.to_string(), expected: "1 us or more".into() });

@@ -24,6 +24,8 @@ pub(crate) struct Seat<V: Vocabulary> {
     pub(crate) core: u16,
     /// Has a turn under way or stands in line for one.
     taken: bool,
+    /// Its last turn was for its alarm.
+    woken: bool,
     /// The hardware thread of its core that ran it last, or the first.
     pub(crate) thread: u32,
     /// Time of turns that are over.
@@ -42,6 +44,7 @@ impl<V: Vocabulary> Seat<V> {
             rang: Time::NEVER,
             core,
             taken: false,
+            woken: false,
             thread: 0,
             busy: Span::ZERO,
             usage: StageUsage::default(),
@@ -54,10 +57,12 @@ impl<V: Vocabulary> Seat<V> {
         self.taken
     }
 
-    /// When its alarm rang, if that is what it is woken for.
+    /// When its alarm rang, if that is what its next turn is for: before messages, but not twice while one waits, or a stage whose alarm
+    /// has rung again when its turn is over would never take any.
     #[inline]
     pub(crate) fn take_rang(&mut self) -> Option<Time> {
-        (self.rang != Time::NEVER).then(|| std::mem::replace(&mut self.rang, Time::NEVER))
+        self.woken = self.rang != Time::NEVER && (self.inbox.is_empty() || !self.woken);
+        self.woken.then(|| std::mem::replace(&mut self.rang, Time::NEVER))
     }
 
     /// A message comes into its inbox; true if it has no turn, and waits for none.

@@ -197,3 +197,42 @@ fn what_a_turn_leaves_is_dealt_with_before_another_has_its_thread() {
         assert_eq!(turns, [3, 3, 3], "woken at the beginning, sent a ball, and woken again, with {threads} threads");
     }
 }
+
+/// Looks at something all the time, and has messages as well.
+#[derive(Default)]
+struct Restless {
+    looks: u32,
+    balls: u32,
+}
+impl Accepts<Message> for Restless {}
+impl Stage<Words> for Restless {
+    fn on_message(&mut self, turn: &mut Turn<'_, Words>, _message: &Message) {
+        turn.spend(());
+        self.balls += 1;
+        if self.balls == 3 {
+            assert!(self.looks <= 5, "{} looks before three messages were taken", self.looks);
+            turn.halt();
+        }
+    }
+    fn on_wake(&mut self, turn: &mut Turn<'_, Words>) {
+        turn.spend(());
+        turn.wake_at(turn.now());
+        self.looks += 1;
+        if self.looks == 100 {
+            turn.halt();
+        }
+    }
+}
+
+#[test]
+fn an_alarm_that_is_always_due_leaves_turns_for_messages() {
+    let mut plan = Blueprint::<Words>::default();
+    let starter = plan.reserve("starter", "starter".into(), Place::Hardware, 0);
+    let restless = plan.reserve::<Restless>("restless", "restless".into(), Place::Core(CoreId(0)), 9);
+    let workers = vec![plan.connect(starter, restless, 3); 3];
+    plan.install(starter, Starter { workers, balls: 1 });
+    plan.install(restless, Restless::default());
+    let mut sim = Sim::new(plan, processor(100, Span::ZERO));
+    assert!(sim.run());
+    assert!(sim.now() < Time::ZERO + nanos(2_000), "looks went on until {}", sim.now());
+}
