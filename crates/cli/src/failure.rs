@@ -182,6 +182,11 @@ fn advice(error: &anyhow::Error) -> Option<String> {
             "blocks stand device.erase_limit erases; with device.media.faults = true a worn block is retired instead"
                 .into(),
         ),
+        SessionError::Wrong { .. } => Some(
+            "where device.memory_flips is above 0 and device.tags false the input asks for this; else it is a fault of the firmware or \
+             the model, and the same command and seed repeat it"
+                .into(),
+        ),
         _ => Some(
             "this is a fault of the firmware or the model, not of the input; the same command and seed repeat it"
                 .into(),

@@ -5,7 +5,8 @@ use super::layers::Layers;
 use super::schema::schema;
 use super::{ConfigError, Resolved};
 
-/// Settings that are left out one after another to find the one. A file that says more says what is refused, too.
+/// Settings that are left out one after another to find the one. Of more, the one is looked for by halves with which the others before
+/// it bring it about.
 const TRIED_MAX: usize = 64;
 /// The refused key, or nothing where there is no error or another.
 type Tried<'a> = &'a dyn Fn(Layers) -> Result<(), ConfigError>;
@@ -15,7 +16,7 @@ impl Layers {
     pub(super) fn explain(&self, error: ConfigError, tried: Tried<'_>) -> ConfigError {
         let ConfigError::Refused { at, key, .. } = &error else { return error };
         let said = self.all();
-        if !at.is_shipped() || said.len() > TRIED_MAX {
+        if !at.is_shipped() {
             return error;
         }
         let becomes = |layer: Layer| tried(self.only(layer));
@@ -24,18 +25,31 @@ impl Layers {
         let is_choice = |index: usize| schema().keys[index].path.starts_with("platform.");
         let mut order: Vec<usize> = said.iter().rev().map(|(index, _)| *index).collect();
         order.sort_by_key(|index| is_choice(*index));
-        let decides = order.into_iter().find(|index| becomes(without(*index)).is_ok());
+        let few = said.len() <= TRIED_MAX;
+        let decides = order.into_iter().filter(|_| few).find(|index| becomes(without(*index)).is_ok());
         // Where several are, the last of the fewest that bring it about.
         let is_same =
             |found: Result<(), ConfigError>| matches!(found, Err(ConfigError::Refused { key: of, .. }) if of == *key);
-        let completes = || (1..=said.len()).find(|count| is_same(becomes(said[..*count].to_vec())));
-        let index = decides.or_else(|| completes().map(|count| said[count - 1].0));
+        let index = decides.or_else(|| {
+            let brings_it = |count: usize| is_same(becomes(said[..count].to_vec()));
+            Some(said[last_needed(said.len(), brings_it)?].0)
+        });
         let Some((index, setting)) = index.and_then(|index| said.iter().rfind(|one| one.0 == index)) else {
             return error;
         };
         let cause = format!("{} is {}", schema().keys[*index].path, setting.value);
         ConfigError::Beside { at: setting.origin.clone(), cause, refused: Box::new(error) }
     }
+}
+
+/// The index of one of so many with which it holds of all up to it and without which it does not, where it holds of all and not of none.
+fn last_needed(all: usize, holds_of: impl Fn(usize) -> bool) -> Option<usize> {
+    let (mut without, mut with) = (0, all);
+    while without + 1 < with {
+        let middle = without.midpoint(with);
+        if holds_of(middle) { with = middle } else { without = middle }
+    }
+    with.checked_sub(1)
 }
 
 impl Resolved {
@@ -71,6 +85,15 @@ mod tests {
     #[test]
     fn a_value_of_ours_is_refused_with_what_the_user_said() {
         let protected = "device.power.protected is true, but";
+        // More settings than are left out one after another: they do not hide the one.
+        let whole = Layers::new().flag("--device", "mlc-4gb").unwrap().resolve().unwrap().to_toml();
+        let lines = whole.lines().filter(|line| !line.starts_with(['#', '[']) && line.contains('=')).count();
+        let whole = whole.replace("\ncode_data_bytes", "\n# code_data_bytes");
+        assert!(lines > 200 && whole.contains("# code_data_bytes"), "{lines} settings");
+        let flipped =
+            refused(&[], &["device.media.faults=true", "device.page_bytes=512", "device.oob_bytes=224"], &whole);
+        let expected = "--set: device.page_bytes is 512, but device.media.code_data_bytes is 1024 (default); expected";
+        assert!(flipped.starts_with(expected), "{flipped}");
         for (flags, sets, text, expected) in [
             (
                 &[][..],
