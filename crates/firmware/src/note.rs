@@ -6,7 +6,8 @@ use units::{Lpn, Ppn, Span, Time};
 /// What a worker waits for between two turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Another worker that holds the lock of a cacheline.
+    /// Another worker that holds the lock of a cacheline; in PipeSSD, sub-requests before it, on its cacheline or in the block that its
+    /// victim goes to.
     Lock,
     /// Room on flash: free groups, or a reclaim, its own or another worker's.
     Room,

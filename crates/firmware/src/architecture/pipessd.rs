@@ -68,6 +68,7 @@ impl Architecture for PipeSsd {
             (LatencyPart::Fetch, "fetch"),
             (LatencyPart::Trans, "ftl"),
             (LatencyPart::Fcmd, "fil"),
+            (LatencyPart::Ilock, "waitlist"),
             (LatencyPart::Cache, "post"),
         ]
     }

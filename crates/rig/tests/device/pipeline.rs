@@ -234,7 +234,7 @@ fn workers_are_held_while_they_wait() {
 #[test]
 fn the_parts_of_a_latency_are_those_of_the_architecture() {
     let own = [
-        ("pipessd", "fetch ftl fil post flash dma queueing completion"),
+        ("pipessd", "fetch ftl fil waitlist post flash dma queueing completion"),
         ("tradition", "fetch worker room lock fil flash dma queueing completion"),
     ];
     let of_deepflash = "fetch nvmq ilock cache trans fcmd flash dma queueing completion";

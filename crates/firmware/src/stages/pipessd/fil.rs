@@ -13,7 +13,7 @@ use super::waitlist::Waitlist;
 use crate::message::*;
 use crate::stages::dies::DieLines;
 use crate::tables::{Pipeline, Watcher};
-use crate::{Drive, Firmware, Mutation, Note, PipelineStep, Tables, Turn, Work};
+use crate::{Drive, Firmware, Mutation, Note, PipelineStep, Tables, Turn, Wait, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
 use std::sync::Arc;
@@ -161,6 +161,7 @@ impl Fil {
             return false;
         }
         turn.note(note_of(&sub, PipelineStep::LetGo));
+        self.note_waited(turn, slot);
         assert_eq!((line.lpn, line.dirty), (roadbook.victim, roadbook.dirty), "the pilot knew line {}", sub.line);
         if sub.write == NOWHERE {
             self.read(turn, slot);
@@ -174,6 +175,13 @@ impl Fil {
             self.act(turn, &out);
         }
         true
+    }
+
+    /// What came before a sub-request, on its line or in the block that it programs, has let it go: until now it waited for that, if it did
+    /// not come in this turn.
+    fn note_waited(&mut self, turn: &mut Turn<'_>, slot: usize) {
+        let key = self.sub(slot).key;
+        turn.note(Note::Waited { key, on: Wait::Lock, until: turn.now() });
     }
 
     /// Reads a sub-request's page, if it must be read, as soon as it can be.
@@ -228,6 +236,9 @@ impl Fil {
                 Action::Program(ppn, who) => {
                     let index = (who >> 2) as usize;
                     let of_move = who & 3 == MOVE_PROGRAM;
+                    if !of_move {
+                        self.note_waited(turn, index);
+                    }
                     let frame = if of_move { self.first_window + index as u32 } else { self.victims[index] };
                     self.ask(turn, Operation::Program, ppn, frame, who);
                 }
