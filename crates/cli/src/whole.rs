@@ -445,6 +445,7 @@ impl Shares<'_> {
             die_utilisation_mean: mean(|flash| flash.die_utilisation_mean),
             die_taken_mean: mean(|flash| flash.die_taken_mean),
             die_command_wait_mean: mean(|flash| flash.die_command_wait_mean),
+            pages_per_operation: mean(|flash| flash.pages_per_operation),
         }
     }
 

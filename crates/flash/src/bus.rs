@@ -74,6 +74,12 @@ impl Bus {
         self.free_at = until;
     }
 
+    /// Since when a die holds it, but for a suspend command: until that is over the array works, and its phase has the time.
+    pub(crate) fn held_by(&self, die: DieId) -> Option<Time> {
+        let holder = self.holder.filter(|holder| holder.request.die == die)?;
+        (holder.request.phase != Phase::Suspend).then_some(holder.from)
+    }
+
     /// When the holder lets go; never if there is none.
     pub(crate) fn free_at(&self) -> Time {
         self.free_at

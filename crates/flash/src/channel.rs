@@ -280,8 +280,12 @@ impl Channel {
 
     fn release(&mut self, now: Time) {
         let Some(holder) = self.bus.release() else { return };
-        let Request { die, phase } = holder.request;
-        self.ledger.enter(PhaseRecord { tag: holder.tag, die, phase, from: holder.from, to: now });
+        let (Request { die, phase }, from) = (holder.request, holder.from);
+        let shared = match phase {
+            Phase::Suspend => now - from,
+            _ => self.dies[die.index()].worked_since(from, now),
+        };
+        self.ledger.enter(PhaseRecord { tag: holder.tag, die, phase, from, to: now }, shared);
         if phase.is_post_dma() {
             self.with_die(die, |die, around| die.end_unload(now, around));
         }

@@ -126,6 +126,11 @@ impl Die {
         }
     }
 
+    /// How long its array has worked by now on what it works on, but no longer than since then.
+    pub(crate) fn worked_since(&self, then: Time, now: Time) -> Span {
+        self.at_work().map_or(Span::ZERO, |_| now.since(then.max(self.array_from)))
+    }
+
     /// Whether it has no transaction: where nothing is under way nothing waits.
     fn is_idle(&self) -> bool {
         let is_empty = self.array == Array::Empty && self.suspended.is_none();
@@ -400,7 +405,8 @@ impl Die {
 
     fn record_array(&self, id: Option<PendingId>, to: Time, around: &mut Surroundings) {
         let Some(id) = id else { return };
-        let tag = around.pending[id].transaction.tag;
-        around.ledger.enter(PhaseRecord { tag, die: self.id, phase: Phase::Array, from: self.array_from, to });
+        let (tag, from) = (around.pending[id].transaction.tag, self.array_from);
+        let shared = around.bus.held_by(self.id).map_or(Span::ZERO, |since| to.since(since.max(from)));
+        around.ledger.enter(PhaseRecord { tag, die: self.id, phase: Phase::Array, from, to }, shared);
     }
 }

@@ -69,13 +69,15 @@ pub struct Usage {
     /// How long the array of each die worked.
     pub die_busy: Vec<Span>,
     /// How long each die was taken by a transaction that it worked on or moved the data of, or whose pages were decoded: its phases in the
-    /// array and on the bus added up, without what it waited for the bus. By cache commands both go on at once, and count twice.
+    /// array and on the bus, without what it waited for the bus. What goes on at once, by cache commands, counts once.
     pub die_held: Vec<Span>,
     /// How long dies had a transaction, waiting for the bus included, or were kept while pages were decoded; of all dies. It counts when
     /// a transaction ends.
     pub dies_taken: Span,
     /// How long dies that had nothing else to do waited for the bus to be told what to read or erase; of all dies.
     pub commands_waited: Span,
+    /// Transactions that ended.
+    pub transactions: u64,
     /// Pages read.
     pub pages_read: u64,
     /// Pages programmed.
@@ -103,13 +105,15 @@ impl Ledger {
         Ledger { usage: Usage { die_busy: none.clone(), die_held: none, ..Usage::default() }, phases: None }
     }
 
-    pub(crate) fn enter(&mut self, record: PhaseRecord) {
+    /// A phase has ended. So much of it went by while its die was held by another phase, which counts that.
+    pub(crate) fn enter(&mut self, record: PhaseRecord, shared: Span) {
+        let length = record.to - record.from;
         let busy = match record.phase {
             Phase::Array => &mut self.usage.die_busy[record.die.index()],
             _ => &mut self.usage.bus_busy,
         };
-        *busy += record.to - record.from;
-        self.usage.die_held[record.die.index()] += record.to - record.from;
+        *busy += length;
+        self.usage.die_held[record.die.index()] += length - shared;
         if let Some(phases) = &mut self.phases {
             phases.push(record);
         }
@@ -122,6 +126,7 @@ impl Ledger {
             Operation::Program => self.usage.pages_programmed += pages,
             Operation::Erase => self.usage.blocks_erased += pages,
         }
+        self.usage.transactions += 1;
         self.usage.multi_plane += u64::from(pages > 1);
     }
 }

@@ -2,12 +2,14 @@
 //! requests wait for while nothing is full.
 
 use crate::human::{count, nanos, percent};
-use crate::{Bound, Summary, WORKERS_HELD, Workers};
+use crate::{Bound, Named, Summary, WORKERS_HELD, Workers};
 
 /// From here on a resource counts as the limit: arrivals are not evenly spaced, so waiting grows steeply before it is full.
 pub const NEAR_FULL: f64 = 0.8;
 /// From here on a wait is what a request's time goes into.
 const MOST: f64 = 0.5;
+/// From here on it is doubtful that more requests bring more.
+const SOME: f64 = 0.2;
 /// From here on what a die loses of its time because its next command comes late is worth a word.
 const LATE: f64 = 0.05;
 /// A host that is later than this share of the measured part is behind the arrivals, and not only behind a burst of them.
@@ -32,10 +34,10 @@ pub(crate) fn sentence(summary: &Summary) -> Option<String> {
     };
     let limit = match (tightest.utilisation >= NEAR_FULL, held) {
         (true, Some(workers)) => taken(tightest, &workers),
-        (true, None) => full(tightest),
-        (false, _) => each_other(summary).unwrap_or_else(|| match wait(summary) {
-            Some((what, share)) => waiting(tightest, &what, share),
-            None => nothing(tightest),
+        (true, None) => full(tightest, summary),
+        (false, _) => each_other(summary).unwrap_or_else(|| match wait(summary, MOST) {
+            Some((what, share)) => waiting(tightest, &what, share, summary),
+            None => nothing(tightest, summary),
         }),
     };
     Some(late + &limit)
@@ -53,10 +55,21 @@ pub(crate) fn is_of_processor(resource: &str) -> bool {
     ["thread", "core"].iter().any(|of| resource.contains(of))
 }
 
-fn full(Bound { resource, utilisation, iops_bound }: &Bound) -> String {
+/// The pages that a die works on at once now, where they may be more under more load and the resource is dies.
+pub(crate) fn pages_at_once(resource: &str, summary: &Summary) -> Option<f64> {
+    summary.flash.as_ref()?.pages_per_operation.filter(|_| resource.contains("flash die"))
+}
+
+/// What would allow so much only as it is now, and not whatever the load.
+fn as_now(resource: &str, summary: &Summary) -> Option<String> {
+    let pages = pages_at_once(resource, summary).map(|pages| format!("at {pages:.2} pages an operation, as now,"));
+    pages.or_else(|| is_of_processor(resource).then(|| "at the work that each request takes now".into()))
+}
+
+fn full(Bound { resource, utilisation, iops_bound }: &Bound, summary: &Summary) -> String {
     let (limit, pronoun) = if is_plural(resource) { ("limit", "they") } else { ("limits", "it") };
     let (busy, allowed) = (percent(*utilisation), count(*iops_bound));
-    let how = if is_of_processor(resource) { "at the work that each request takes now" } else { "alone" };
+    let how = as_now(resource, summary).unwrap_or_else(|| "alone".into());
     format!("The {resource} {limit} this run: {how} {pronoun} would allow {allowed} IOPS ({busy} busy).")
 }
 
@@ -108,31 +121,38 @@ fn each_other(summary: &Summary) -> Option<String> {
     ))
 }
 
-fn waiting(tightest: &Bound, what: &str, share: f64) -> String {
-    format!("Requests wait {what} {} of their time. Of the resources {}.", percent(share), busiest(tightest))
+fn waiting(tightest: &Bound, what: &str, share: f64, summary: &Summary) -> String {
+    format!("Requests wait {what} {} of their time. Of the resources {}.", percent(share), busiest(tightest, summary))
 }
 
 /// Where all that arrives is served neither a resource nor a wait sets the rate, however near its limit the one, however long the other.
 fn served(tightest: &Bound, summary: &Summary) -> String {
-    let waits = wait(summary).map(|(what, share)| format!(" They wait {what} {} of their time.", percent(share)));
+    let waits = wait(summary, MOST).map(|(what, share)| format!(" They wait {what} {} of their time.", percent(share)));
     let (rate, waits) = (count(summary.iops), waits.unwrap_or_default());
-    format!("Requests arrive at {rate}/s, and all are served.{waits} Of the resources {}.", busiest(tightest))
+    format!("Requests arrive at {rate}/s, and all are served.{waits} Of the resources {}.", busiest(tightest, summary))
 }
 
-fn nothing(tightest: &Bound) -> String {
-    format!("Nothing is near its limit: {}. More requests in flight may raise the rate.", busiest(tightest))
+fn nothing(tightest: &Bound, summary: &Summary) -> String {
+    let more = wait(summary, SOME).map_or_else(
+        || "More requests in flight may raise the rate.".into(),
+        |(what, share)| {
+            format!("Requests wait {what} {} of their time, so that more in flight may bring little.", percent(share))
+        },
+    );
+    format!("Nothing is near its limit: {}. {more}", busiest(tightest, summary))
 }
 
-fn busiest(Bound { resource, utilisation, iops_bound }: &Bound) -> String {
+fn busiest(Bound { resource, utilisation, iops_bound }: &Bound, summary: &Summary) -> String {
     let are = if is_plural(resource) { "are" } else { "is" };
     let (busy, allowed) = (percent(*utilisation), count(*iops_bound));
-    let how = if is_of_processor(resource) { ", at the work that each request takes now," } else { " alone" };
+    let how = as_now(resource, summary)
+        .map_or_else(|| " alone".into(), |as_now| format!(", {},", as_now.trim_end_matches(',')));
     format!("the {resource} {are} the busiest ({busy}) and{how} would allow {allowed} IOPS")
 }
 
-/// What requests wait for most of their time, and the share. Of a part that is what exceeds all that threads do for a request, for
+/// What requests wait for so much of their time at least, and the share. Of a part that is what exceeds all that threads do for a request, for
 /// whichever part they do it; a line before threads is nothing but waiting.
-fn wait(summary: &Summary) -> Option<(String, f64)> {
+fn wait(summary: &Summary, least: f64) -> Option<(String, f64)> {
     let latency: f64 = summary.breakdown.iter().map(|(_, time)| time).sum();
     let busy: f64 = summary.groups.iter().map(|(_, group)| group.utilisation * f64::from(group.threads)).sum();
     let work = busy / summary.iops * 1e9;
@@ -141,8 +161,21 @@ fn wait(summary: &Summary) -> Option<(String, f64)> {
     let lines = summary.breakdown_queueing.iter().map(|(part, time)| (format!("in line for {part}"), *time));
     let longest = parts.chain(lines).max_by(|(_, a), (_, b)| a.total_cmp(b));
     let ranges = || Some(("for ranges that other requests hold".to_owned(), ranges(summary)? - work));
-    let is_most = |(_, time): &(String, f64)| *time >= MOST * latency;
-    longest.filter(is_most).or_else(|| ranges().filter(is_most)).map(|(what, time)| (what, time / latency))
+    let room = reclaim(summary).map(|time| (waiting_in("room", summary), time - work));
+    let is_so_much = |(_, time): &(String, f64)| *time >= least * latency;
+    let found = room.filter(is_so_much).or_else(|| longest.filter(is_so_much));
+    found.or_else(|| ranges().filter(is_so_much)).map(|(what, time)| (what, time / latency))
+}
+
+/// Time of a request in the parts between which its wait for room is split, where a reclaim that somebody needs is under way nearly always on
+/// each thread that translates: it waits for an entry of the buffer whose page cannot leave, for its own page's place, and in line for that.
+fn reclaim(summary: &Summary) -> Option<f64> {
+    let translates = ["trans", "instance", "ftl"];
+    let (_, group) = summary.groups.iter().find(|(name, _)| translates.contains(name))?;
+    let under_way = summary.gc.as_ref()?.foreground_ns as f64 / f64::from(group.threads) / summary.simulated_ns as f64;
+    let parts = [&summary.breakdown, &summary.breakdown_queueing].into_iter().flat_map(Named::iter);
+    let spread = parts.filter(|(part, _)| ["cache", "trans", "ftl"].contains(part)).map(|(_, time)| time).sum();
+    (under_way >= NEAR_FULL).then_some(spread)
 }
 
 /// Time of a request in the two parts between which its wait for a range is split, where most requests have one: ILOCK keeps it until the
@@ -167,6 +200,7 @@ fn waiting_in(part: &str, summary: &Summary) -> String {
         "fetch" => "to be fetched".into(),
         "ilock" => "for index locks".into(),
         "lock" => "for locks".into(),
+        "waitlist" => "for those before them, on their cacheline or in their block,".into(),
         "room" => "for a reclaim to make room".into(),
         "cache" => "for the data cache".into(),
         _ => format!("in {part}"),
@@ -202,7 +236,7 @@ mod tests {
         assert!(run(0, 0.95).starts_with(served), "a resource is no limit of what arrives: {}", run(0, 0.95));
         let late = "Requests arrive faster than they are served: at the end they were sent 50.0 ms late. ";
         assert!(run(50_000_000, 0.95).starts_with(&format!("{late}The flash dies limit this run")));
-        assert!(run(50_000_000, 0.4).ends_with("More requests in flight may raise the rate."));
+        assert!(run(50_000_000, 0.4).contains("Nothing is near its limit"));
     }
 
     #[test]
@@ -323,6 +357,46 @@ mod tests {
     }
 
     #[test]
+    fn a_wait_for_room_is_one_wherever_it_is_spent() {
+        let run = |under_way: f64, cache: f64| {
+            let foreground_ns = (under_way * 4.0 * 5.5e9) as u64;
+            let breakdown = [("cache", cache), ("trans", 1.9e6), ("flash", 4.4e6 - 1.9e6 - cache)];
+            let group = Group { threads: 4, utilisation: 0.01, ..Group::default() };
+            let run = Summary {
+                iops: 3_585.0,
+                simulated_ns: 5_500_000_000,
+                breakdown: breakdown.into_iter().collect(),
+                breakdown_queueing: Named::default(),
+                groups: [("ftl", group)].into_iter().collect(),
+                gc: Some(crate::GarbageCollection { foreground_ns, ..Default::default() }),
+                bounds: Some(bounds(3_585.0, &[("flash dies".into(), 0.45)])),
+                ..closed()
+            };
+            sentence(&run).expect("a bound")
+        };
+        let both = run(0.96, 1.9e6);
+        assert!(both.starts_with("Requests wait for a reclaim to make room 86 % of their time."), "{both}");
+        assert!(!both.contains("More requests"), "{both}");
+        for other in [run(0.5, 1.9e6), run(0.96, 1e5)] {
+            assert!(other.starts_with("Nothing is near its limit"), "{other}");
+        }
+    }
+
+    #[test]
+    fn dies_that_work_on_fewer_pages_than_they_could_are_no_bound() {
+        let run = |pages, utilisation| {
+            let flash = crate::Flash { pages_per_operation: pages, ..Default::default() };
+            let bounds = bounds(22_300.0, &[("flash dies".into(), utilisation), ("flash buses".into(), 0.1)]);
+            sentence(&Summary { flash: Some(flash), bounds: Some(bounds), ..closed() }).expect("a bound")
+        };
+        let full = "The flash dies limit this run: at 1.20 pages an operation, as now, they would allow 24.5 k IOPS";
+        assert!(run(Some(1.2), 0.91).starts_with(full), "{}", run(Some(1.2), 0.91));
+        assert!(run(None, 0.91).starts_with("The flash dies limit this run: alone they would allow"));
+        let busiest = "the busiest (45 %) and, at 1.20 pages an operation, as now, would allow 49.6 k IOPS";
+        assert!(run(Some(1.2), 0.45).contains(busiest), "{}", run(Some(1.2), 0.45));
+    }
+
+    #[test]
     fn what_requests_wait_for_is_said_where_nothing_is_busy() {
         let ilock = "Requests wait for index locks 92 % of their time. Of the resources the flash dies are the busiest \
                      (2.0 %) and alone would allow 50.0 k IOPS.";
@@ -333,5 +407,12 @@ mod tests {
         for served in [with_share("ilock", None, 0.5), with_share("dma", None, 0.9), with_share("host", None, 0.9)] {
             assert!(served.starts_with("Nothing is near its limit"), "{served}");
         }
+        let some = with_share("waitlist", None, 0.49);
+        assert!(some.ends_with(
+            "Requests wait for those before them, on their cacheline or in their block, 48 % of their time, so that more in \
+             flight may bring little."
+        ), "{some}");
+        let few = with_share("waitlist", None, 0.2);
+        assert!(few.ends_with("More requests in flight may raise the rate."), "{few}");
     }
 }

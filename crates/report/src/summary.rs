@@ -304,6 +304,9 @@ pub struct Flash {
     /// Share of its time that a die does nothing because the command to read or erase waits for the bus, averaged over the dies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub die_command_wait_mean: Option<f64>,
+    /// Pages that a die reads, programs or erases at once, averaged over its operations; absent where that is as many as it has planes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pages_per_operation: Option<f64>,
 }
 
 /// Garbage collection.

@@ -1,10 +1,10 @@
 //! What a person reads after a run: what was reached, where the time went, what limits it, and how each part fared.
 
 use crate::human::{bandwidth, bar, count, joules, nanos, number, of, percent};
-use crate::limits::{is_of_processor, sentence};
+use crate::limits::{is_of_processor, pages_at_once, sentence};
 use crate::machine::machine_threads;
 use crate::page::{bar_cell, cells, put};
-use crate::{Cache, Group, Latency, Named, Page, SteadyState, Summary, Workers};
+use crate::{Bound, Cache, Group, Latency, Named, Page, SteadyState, Summary, Workers};
 use std::cmp::Reverse;
 
 /// How many of the bounds are shown.
@@ -190,6 +190,11 @@ fn limits(page: Page, summary: &Summary, out: &mut String) {
     put(out, &table);
     if summary.bounds().iter().take(BOUNDS_SHOWN).any(|bound| is_of_processor(&bound.resource)) {
         *out += &page.wrap("  ", AT_THE_WORK_NOW);
+    }
+    let of_dies = |bound: &Bound| pages_at_once(&bound.resource, summary);
+    if let Some(pages) = summary.bounds().iter().take(BOUNDS_SHOWN).find_map(of_dies) {
+        let now = format!("Flash dies at {pages:.2} pages an operation, as now, which may be more under more load.");
+        *out += &page.wrap("  ", &now);
     }
 }
 

@@ -51,6 +51,8 @@ struct Window<'a> {
     groups: &'static [ThreadGroup],
     parts: &'a [(&'static str, String)],
     processor: &'a Processor,
+    /// Of a die.
+    planes: u64,
     length: f64,
 }
 
@@ -64,7 +66,8 @@ pub(crate) fn summarise(
     processor: &Processor,
 ) -> Summary {
     let length = (after.at - before.at).secs_f64().max(1e-12);
-    let window = Window { before, after, groups: labels.architecture.groups(), parts, processor, length };
+    let (groups, planes) = (labels.architecture.groups(), labels.planes);
+    let window = Window { before, after, groups, parts, processor, planes, length };
     let flash = window.flash();
     let counts = &meter.window.counts;
     let workers = window.workers(counts);
@@ -75,7 +78,7 @@ pub(crate) fn summarise(
         completions: window.completions(&meter.window.completed),
         power_w: window.power(),
         polling_w: window.polling(),
-        bounds: Some(window.bounds(seen.iops, workers.as_ref(), labels.planes)),
+        bounds: Some(window.bounds(seen.iops, workers.as_ref())),
         write_amplification: amplification(flash.programs, outcome, labels.page),
         flash: Some(flash),
         workers,
@@ -226,13 +229,9 @@ pub(crate) fn amplification(programs: u64, outcome: &PhaseOutcome, page: u64) ->
 
 impl Window<'_> {
     /// Share of its time that a die is taken, averaged: while its page goes over the bus it cannot work on another, unless by cache
-    /// commands.
-    fn dies(&self, flash: &Flash) -> f64 {
-        let of_array = flash.die_utilisation_mean.unwrap_or(0.0);
-        if self.has_cached() {
-            return of_array;
-        }
-        self.share_of_dies(|usage| usage.die_held.iter().copied().sum()).max(of_array)
+    /// commands, and what these let go on at once counts once.
+    fn dies(&self) -> f64 {
+        self.share_of_dies(|usage| usage.die_held.iter().copied().sum())
     }
 
     /// What channels count of the time of all their dies, as a share of it.
@@ -243,24 +242,16 @@ impl Window<'_> {
         (spent.secs_f64() / self.length / dies as f64).min(1.0)
     }
 
-    /// Whether flash did anything by cache commands.
-    fn has_cached(&self) -> bool {
-        self.before.channels.iter().zip(&self.after.channels).any(|(before, after)| after.cached > before.cached)
-    }
-
     /// The share of its time that the busiest die is taken, where it is nearly full and has more to do than chance brings to one of many:
     /// in a short run a few operations fill a die that the next requests would pass by.
-    fn busiest_die(&self, flash: &Flash, mean: f64, planes: u64) -> Option<f64> {
-        let cached = self.has_cached();
-        let taken = |usage: &flash::Usage, die: usize| if cached { usage.die_busy[die] } else { usage.die_held[die] };
+    fn busiest_die(&self, mean: f64) -> Option<f64> {
         let pairs = self.before.channels.iter().zip(&self.after.channels);
         let each = pairs.flat_map(|(before, after)| {
-            (0..after.die_held.len()).map(move |die| taken(after, die).saturating_sub(taken(before, die)))
+            before.die_held.iter().zip(&after.die_held).map(|(&before, &after)| after.saturating_sub(before))
         });
         let most = (each.max()?.secs_f64() / self.length).min(1.0);
         let dies = self.after.channels.iter().map(|channel| channel.die_held.len()).sum::<usize>() as f64;
-        // Pages of several planes are one operation.
-        let operations = (flash.reads + flash.programs + flash.erases) as f64 / planes as f64 / dies;
+        let operations = self.count(|usage| usage.transactions) as f64 / dies;
         let excess = operations * (most / mean - 1.0);
         (stands_out(most, mean, NEAR_FULL) && excess > CHANCE * (operations.sqrt() + 1.0)).then_some(most)
     }
@@ -365,18 +356,27 @@ impl Window<'_> {
         (active / self.length / f64::from(threads.max(1))).min(1.0)
     }
 
+    /// What channels count, of all of them.
+    fn count(&self, of: impl Fn(&flash::Usage) -> u64) -> u64 {
+        self.before.channels.iter().zip(&self.after.channels).map(|(before, after)| of(after) - of(before)).sum()
+    }
+
     fn flash(&self) -> Flash {
         let pairs = || self.before.channels.iter().zip(&self.after.channels);
-        let count = |of: fn(&flash::Usage) -> u64| pairs().map(|(before, after)| of(after) - of(before)).sum();
         let share = |busy: Span| (busy.secs_f64() / self.length).min(1.0);
         let dies: Vec<f64> = pairs()
             .flat_map(|(before, after)| before.die_busy.iter().zip(&after.die_busy))
             .map(|(&before, &after)| share(after.saturating_sub(before)))
             .collect();
+        let count = |of: fn(&flash::Usage) -> u64| self.count(of);
+        let (reads, programs) = (count(|usage| usage.pages_read), count(|usage| usage.pages_programmed));
+        let (erases, operations) = (count(|usage| usage.blocks_erased), count(|usage| usage.transactions));
+        let pages = reads + programs + erases;
         Flash {
-            reads: count(|usage| usage.pages_read),
-            programs: count(|usage| usage.pages_programmed),
-            erases: count(|usage| usage.blocks_erased),
+            reads,
+            programs,
+            erases,
+            pages_per_operation: (pages < operations * self.planes).then(|| pages as f64 / operations as f64),
             channel_utilisation: pairs()
                 .map(|(before, after)| share(after.bus_busy.saturating_sub(before.bus_busy)))
                 .collect(),
@@ -388,11 +388,11 @@ impl Window<'_> {
 
     /// What each resource alone would allow. Work can move between the threads of a group and between cores only as their
     /// split and placement let it, so the busiest channel counts for the buses, and means for the rest.
-    fn bounds(&self, iops: f64, workers: Option<&Workers>, planes: u64) -> Vec<Bound> {
+    fn bounds(&self, iops: f64, workers: Option<&Workers>) -> Vec<Bound> {
         let flash = self.flash();
         let busiest = flash.channel_utilisation.iter().copied().fold(0.0, f64::max);
         let buses = flash.channel_utilisation.iter().sum::<f64>() / flash.channel_utilisation.len().max(1) as f64;
-        let dies = self.dies(&flash);
+        let dies = self.dies();
         let link = |of: fn(&crate::hardware::LinkUsage) -> Span| {
             // The link is booked ahead: what the last commands booked may be more than the first ones had left.
             (of(&self.after.link).saturating_sub(of(&self.before.link)).secs_f64() / self.length).min(1.0)
@@ -404,7 +404,7 @@ impl Window<'_> {
         if stands_out(busiest, buses, NEAR_FULL) {
             resources.push(("busiest flash bus".to_string(), busiest));
         }
-        resources.extend(self.busiest_die(&flash, dies, planes).map(|most| ("busiest flash die".to_string(), most)));
+        resources.extend(self.busiest_die(dies).map(|most| ("busiest flash die".to_string(), most)));
         resources.extend([
             ("flash buses".to_string(), busiest),
             ("flash dies".to_string(), dies),

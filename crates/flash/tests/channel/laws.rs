@@ -88,6 +88,19 @@ fn assert_in_sequence(finished: &[Finished], phases: &[PhaseRecord]) {
     }
 }
 
+/// How long one or more of these phases went on.
+fn covered<'a>(phases: impl Iterator<Item = &'a PhaseRecord>) -> Span {
+    let mut phases: Vec<_> = phases.map(|record| (record.from, record.to)).collect();
+    phases.sort();
+    let mut until = Time::ZERO;
+    let lengths = phases.into_iter().map(|(from, to)| {
+        let length = to.since(from.max(until));
+        until = until.max(to);
+        length
+    });
+    lengths.sum()
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
@@ -114,7 +127,11 @@ proptest! {
         prop_assert!(usage.bus_busy <= elapsed && usage.die_busy.iter().all(|busy| *busy <= elapsed));
         prop_assert!(usage.commands_waited <= usage.dies_taken && usage.dies_taken <= elapsed * 4);
         let held: Span = usage.die_held.iter().copied().sum();
-        prop_assert!(timing.cache_commands || held <= usage.dies_taken, "{held} of {}", usage.dies_taken);
+        prop_assert!(held <= usage.dies_taken, "{held} of {}", usage.dies_taken);
+        for (die, &held) in (0..).zip(&usage.die_held) {
+            prop_assert_eq!(held, covered(phases.iter().filter(|record| record.die == DieId(die))));
+        }
+        prop_assert_eq!(usage.transactions, load.len() as u64);
         let pages: u64 = load.iter().map(|(_, transaction)| u64::from(transaction.slot_count)).sum();
         prop_assert_eq!(usage.pages_read + usage.pages_programmed + usage.blocks_erased, pages);
     }

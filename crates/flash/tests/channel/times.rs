@@ -247,6 +247,11 @@ fn a_read_suspends_a_program_which_ends_later_by_exactly_what_that_costs() {
     assert_eq!(latency(&finished, 0).picos(), undisturbed + 20 * MICRO + read + CYCLE + 7 * MICRO);
     assert_eq!(channel.usage().suspends, 1);
     assert_eq!(channel.usage().die_busy[0].picos(), (500 + 20 + 7 + 40) * MICRO);
+    // Nothing waits for the bus, and the suspend command goes over it while the array works on.
+    assert_eq!(
+        (channel.usage().die_held[0], channel.usage().dies_taken),
+        (latency(&finished, 0), latency(&finished, 0))
+    );
     assert_exclusive(&channel.drain_phases().collect::<Vec<_>>());
 }
 
