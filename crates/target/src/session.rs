@@ -4,7 +4,8 @@
 //! ```text
 //!              ICReq            Connect   (proof)      last response sent, or out of patience
 //! Greeting ─────────▶ Open ───────────────▶ joined ─────────────────────────────▶ gone
-//!     └─────────────────┴── violation ─────────┴──▶ ending (C2HTermReq is sent, nothing more is read; the same after Disconnect)
+//!     └─────────────────┴── violation ─────────┴──▶ ending (C2HTermReq is sent, nothing more is read; the same behind the answer to
+//!                                                    Disconnect, which waits for what is at the drive)
 //! ```
 
 mod admit;
@@ -117,11 +118,13 @@ pub(crate) struct Session {
     /// What the drive is done with, while the host takes no more answers.
     untold: VecDeque<Over>,
     tags: Vec<u16>,
+    /// The Disconnect that its host has sent, while the drive works on what it had before.
+    leaving: Option<u16>,
     pub(crate) is_ending: bool,
     has_violated: bool,
     /// Work was left because the output was backed up.
     is_stalled: bool,
-    /// That was because the drive has much to do for the queue: it goes on when some of it is over.
+    /// That was because of what the drive has to do for the queue: it goes on when some of it is over, or ends when all is.
     is_held: bool,
 }
 
@@ -150,6 +153,7 @@ impl Session {
             fused: Fused::default(),
             untold: VecDeque::new(),
             tags: vec![0],
+            leaving: None,
             is_ending: false,
             has_violated: false,
             is_stalled: false,
@@ -258,7 +262,7 @@ impl Session {
         (self.is_stalled, self.is_held) = (!self.untold.is_empty(), false);
         let mut left = most;
         while !self.is_ending {
-            self.is_held = self.is_laden(world.subsystem);
+            self.is_held = self.leaving.is_some() || self.is_laden(world.subsystem);
             if self.is_held || self.is_backed_up() || left == 0 || self.is_to_wait(world.subsystem) {
                 self.is_stalled = true;
                 return;
@@ -300,9 +304,9 @@ impl Session {
     }
 
     /// Whether work was left, and not because of output that is still there, nor until the drive is further: then there is work without any
-    /// event.
+    /// event. What the host is to be told of waits for no drive.
     pub(crate) fn is_eased(&self) -> bool {
-        self.is_stalled && !self.is_blocked()
+        self.is_stalled && !self.is_backed_up() && !(self.is_held && self.untold.is_empty())
     }
 
     fn terminate(&mut self, world: &mut World<'_>, violation: Violation) {

@@ -139,6 +139,36 @@ fn a_disconnect_ends_an_io_queue_and_no_other() {
     running.end();
 }
 
+/// Base §6.4: what the drive has of a queue is over and told when its Disconnect is answered. Nobody else waits for that, and a reset not
+/// for the Disconnect.
+#[test]
+fn nothing_of_a_queue_is_done_behind_the_answer_to_its_disconnect() {
+    // A write takes as long as flash needs to program it.
+    let set =
+        &["cache.write_through=true", "device.timing.program_lsb_us=300000", "device.timing.program_msb_us=300000"];
+    let running = Serving { set, ..Serving::default() }.start();
+    let attachment = running.host("host");
+    let (mut host, mut other) = (attachment.attach(), running.host("other").attach());
+    let disconnect = Submission::new(fabrics::OPCODE, 8);
+    let mut sent = [0, 1, 2].map(|at| host.queues[0].send(write(at * 8, 8), &Payload::Send(&[5; 4096]))).to_vec();
+    sent.push(host.queues[0].send(disconnect, &Payload::None));
+    host.queues[1].done(read(800, 8), Payload::Receive(4096));
+    assert_eq!(running.figure("flashloom_writes_total"), 0, "they are at the drive still");
+    let mut told: Vec<u16> = (0..4).map(|_| host.queues[0].finish().expect("an answer").0.command_id()).collect();
+    assert_eq!(running.figure("flashloom_writes_total"), 3);
+    assert_eq!(told[3], sent[3], "the Disconnect is the last");
+    told.sort_unstable();
+    assert_eq!(told, sent);
+    assert!(other.queues[0].done(read(0, 24), Payload::Receive(24 * 512)).1 == [5; 24 * 512]);
+    assert_eq!(host.queues[0].is_ended(), Over::Closed);
+    host.queues[1].send(write(0, 8), &Payload::Send(&[6; 4096]));
+    host.queues[1].send(disconnect, &Payload::None);
+    host.disable();
+    host.enable(&attachment);
+    host.queues[0].done(read(800, 8), Payload::Receive(4096));
+    running.end();
+}
+
 /// Who has broken the protocol on a queue may connect it anew, though the old connection still waits to be told why.
 #[test]
 fn a_queue_that_was_terminated_may_be_connected_again_at_once() {

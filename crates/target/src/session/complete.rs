@@ -20,13 +20,15 @@ impl Session {
     /// termination nothing is answered: it is no queue then. What others wait for is over when the drive says so, however slow the host.
     pub(crate) fn reap(&mut self, world: &mut World<'_>) {
         self.catch_up(world);
-        while let Attached::Io(pair) = &mut self.attached {
-            let Some(completion) = world.port.reap(pair) else { return };
+        while let Attached::Io(pair) = &mut self.attached
+            && let Some(completion) = world.port.reap(pair)
+        {
             if let Some(over) = self.finish(world, &completion) {
                 self.untold.push_back(over);
                 self.catch_up(world);
             }
         }
+        self.leave_if_over(world);
     }
 
     /// Tells the host what it has not been told, as far as it takes its answers.

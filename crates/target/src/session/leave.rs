@@ -1,15 +1,36 @@
 //! How a connection ceases to be a queue: it is gone, or the host has deleted it or broken the protocol and takes a last answer.
 
 use super::{Attached, Kind, Pending, Session, World};
+use crate::fused::Fused;
 use crate::orphan::{LeftBehind, Orphan};
 use crate::subsystem::Subsystem;
 use nvme::spec::{Status, Submission};
 
 impl Session {
-    /// The host deletes this queue (Base §6.4): the answer is its last.
+    /// The host deletes this queue (Base §6.4). Nothing may be done for it behind the answer: so that waits for what is at the drive, and
+    /// what has not come there is dropped.
     pub(super) fn disconnect(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission) {
         self.return_tag(tag);
-        self.respond(submission.command_id(), 0, Status::SUCCESS);
+        self.fused = Fused::default();
+        self.postponed.clear();
+        for (tag, pending) in (0..).zip(&mut self.pending) {
+            if let (Some(waiting), Attached::Io(pair)) = (&pending, &mut self.attached)
+                && !waiting.is_under_way()
+            {
+                *pending = None;
+                pair.give_back(tag);
+            }
+        }
+        self.leaving = Some(submission.command_id());
+        self.leave_if_over(world);
+    }
+
+    /// Answers the host's Disconnect once the drive is done with the queue, and its host knows all of that. The answer is the last.
+    pub(super) fn leave_if_over(&mut self, world: &mut World<'_>) {
+        let is_over = || self.untold.is_empty() && self.pending.iter().all(Option::is_none);
+        let Some(command) = self.leaving.filter(|_| is_over()) else { return };
+        self.leaving = None;
+        self.respond(command, 0, Status::SUCCESS);
         self.is_ending = true;
         self.part(world.subsystem);
     }

@@ -6,12 +6,13 @@ use crate::proof::tests::{feed, greeting, greeting_of};
 use crate::rehearsal::hosts::{capsule, keys};
 use crate::rehearsal::tests::settings;
 use crate::rehearsal::{Plain, SHAPE, open_to_all};
-use nvme::spec::fabrics::{Connect, FabricsCommand};
+use nvme::spec::fabrics::{self, Connect, FabricsCommand};
 use nvme::spec::log_page::{self, ErrorEntry};
 use nvme::spec::{DataPointer, Opcode, Sgl, registers};
-use nvme::{AdminReply, ControllerSettings};
+use nvme::{AdminReply, CompletionQueue, ControllerSettings, HostMemory};
 
 struct Bench {
+    memory: Arc<Plain>,
     subsystem: Subsystem,
     port: Port,
     /// The controller of the host.
@@ -29,7 +30,8 @@ impl Bench {
         let commands = vec![Opcode::Flush, Opcode::Write, Opcode::Read, Opcode::Verify];
         let mut controller = ControllerSettings { commands, ..settings() };
         controller.namespaces[0].blocks = 1 << 20;
-        let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+        let memory = Arc::new(Plain::new());
+        let mut port = Port::new(memory.clone(), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
         let mut subsystem = Subsystem::new(open_to_all(controller), &mut port);
         subsystem.settings.keys = is_guarded.then(keys);
         let mut admin = connection(0);
@@ -39,7 +41,7 @@ impl Bench {
         let live = subsystem.controllers.get_mut(&id).expect("it was created");
         live.controller.write_property(registers::CC, 0x46_0061);
         subsystem.obey(&mut port, id, Time::ZERO);
-        Bench { subsystem, port, id, _admin: admin }
+        Bench { memory, subsystem, port, id, _admin: admin }
     }
 
     fn world(&mut self) -> World<'_> {
@@ -164,4 +166,34 @@ fn a_queue_has_no_more_done_for_it_than_its_longest_command_asks_for() {
     assert_eq!((bench.subsystem.served.outstanding, queue.is_stalled()), (3, true), "flush and verify go on");
     queue.leave(&mut bench.subsystem);
     assert_eq!(bench.subsystem.served.outstanding, 3, "and no more when it is gone");
+}
+
+/// Base §6.4: nothing is done for a queue behind the answer to its Disconnect, and what is not at the drive yet is not done at all.
+#[test]
+fn a_disconnect_is_answered_when_the_drive_is_done_with_the_queue() {
+    let mut bench = Bench::new(false);
+    let mut queue = bench.queue();
+    let command = |submission: Submission, id, bytes| {
+        capsule(submission.with_command_id(id).with_sgl(Sgl::Transport { bytes }), &[])
+    };
+    let (flush, write) = (Submission::flush(1), Submission::write(1, 0, 8, DataPointer::default()));
+    let disconnect = Submission::new(fabrics::OPCODE, 8);
+    let before = queue.output().len();
+    let units = [command(flush, 1, 0), command(write, 2, 4096), command(disconnect, 3, 0), command(flush, 4, 0)];
+    feed(&mut queue, &mut bench.world(), &units.concat());
+    let before = before + 24;
+    assert_eq!(queue.output().len(), before, "the write was told that its data may come, and nobody anything else");
+    assert_eq!(bench.subsystem.served.outstanding, 1);
+    assert!(queue.is_blocked() && queue.is_stalled() && !queue.is_eased() && !queue.is_ending());
+    let Attached::Io(pair) = &queue.attached else { panic!("it is a queue") };
+    let (id, slot) = (pair.id(), queue.pending.iter().position(Option::is_some).expect("one is under way"));
+    let place = CompletionQueue::new(SHAPE.completions(id), SHAPE.entries()).reserve(1).expect("it is empty");
+    bench.memory.write_words(place.at, &Completion::new(0, 0, id, slot as u16, place.phase, Status::SUCCESS).0);
+    queue.reap(&mut bench.world());
+    queue.work(&mut bench.world(), UNITS_A_TURN);
+    let told: Vec<[u8; 4]> = queue.output()[before..].chunks(24).map(|it| it[20..].try_into().expect("four")).collect();
+    assert_eq!(told, [[1, 0, 0, 0], [3, 0, 0, 0]], "the flush, then the Disconnect");
+    assert!(queue.is_ending() && !queue.is_blocked());
+    bench.subsystem.drain(&mut bench.port, Time::ZERO);
+    assert_eq!(bench.port.free_pairs(), usize::from(SHAPE.pairs) - 1);
 }
