@@ -113,45 +113,90 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// The first unit of `bytes` and its length; nothing if it is not there whole. `agreed` is none before ICReq.
-pub(crate) fn parse(bytes: &[u8], agreed: Option<Agreed>) -> Result<Option<(Unit, usize)>, Violation> {
-    if bytes.len() < COMMON_BYTES {
-        return Ok(None);
+/// Reads a host's units, one after another.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    /// The header of the unit that is coming fits its digest: it is not compared again with every piece of the data.
+    is_sound: bool,
+}
+
+impl Reader {
+    /// The first unit of `bytes` and its length; nothing if it is not there whole. `agreed` is none before ICReq.
+    pub(crate) fn read(&mut self, bytes: &[u8], agreed: Option<Agreed>) -> Result<Option<(Unit, usize)>, Violation> {
+        if bytes.len() < COMMON_BYTES {
+            return Ok(None);
+        }
+        let is_digested = agreed.is_some_and(|agreed| agreed.header_digest);
+        self.is_sound = !is_digested || self.is_sound || fits_digest(bytes)?;
+        if !self.is_sound {
+            return Ok(None);
+        }
+        let read = parse(bytes, agreed)?;
+        self.is_sound = read.is_none();
+        Ok(read)
     }
-    let (kind, flags, header, whole) = (bytes[0], bytes[1], usize::from(bytes[2]), u32_at(bytes, 4) as usize);
-    let expected = match (kind, agreed) {
-        (kind::INITIALIZE_REQUEST, None) => INITIALIZE_BYTES,
-        (kind::COMMAND, Some(_)) => COMMAND_BYTES,
-        (kind::HOST_DATA | kind::HOST_TERMINATES, Some(_)) => OTHER_BYTES,
-        (kind::HOST_TERMINATES, None) => OTHER_BYTES,
-        (kind::INITIALIZE_REQUEST | kind::COMMAND | kind::HOST_DATA, _) => return Err(Violation::SEQUENCE),
-        _ => return Err(Violation::field(0)),
+}
+
+/// Bytes of the header of a unit that a host may send.
+fn header_bytes(kind: u8) -> Option<usize> {
+    match kind {
+        kind::INITIALIZE_REQUEST => Some(INITIALIZE_BYTES),
+        kind::COMMAND => Some(COMMAND_BYTES),
+        kind::HOST_DATA | kind::HOST_TERMINATES => Some(OTHER_BYTES),
+        _ => None,
+    }
+}
+
+/// Whether a header is there, and its digest: no field is believed before they fit, and the unit's length is not waited for, which may be
+/// what is damaged (§3.5). How long the header is, its kind says, and of a kind that there is not its own length, if any has that.
+fn fits_digest(bytes: &[u8]) -> Result<bool, Violation> {
+    let header = match bytes[0] {
+        // It has no digest.
+        kind::HOST_TERMINATES => return Ok(true),
+        kind @ (kind::COMMAND | kind::HOST_DATA) => header_bytes(kind),
+        _ => Some(usize::from(bytes[2])).filter(|header| [COMMAND_BYTES, OTHER_BYTES].contains(header)),
     };
+    let Some(header) = header else { return Ok(true) };
+    if bytes.len() < header + DIGEST_BYTES {
+        return Ok(false);
+    }
+    let came = u32_at(bytes, header);
+    if came == crc32c::crc32c(&bytes[..header]) { Ok(true) } else { Err(Violation::header_digest(came)) }
+}
+
+/// The first unit of bytes whose header, where it has a digest, is as it was sent.
+fn parse(bytes: &[u8], agreed: Option<Agreed>) -> Result<Option<(Unit, usize)>, Violation> {
+    let (kind, flags, header, whole) = (bytes[0], bytes[1], usize::from(bytes[2]), u32_at(bytes, 4) as usize);
+    let expected = header_bytes(kind).ok_or(Violation::field(0))?;
+    let terminates = kind == kind::HOST_TERMINATES;
+    if !terminates && (kind == kind::INITIALIZE_REQUEST) != agreed.is_none() {
+        return Err(Violation::SEQUENCE);
+    }
     if header != expected {
         return Err(Violation::field(2));
     }
-    let agreed = agreed.unwrap_or_default();
-    let layout = match kind {
-        kind::INITIALIZE_REQUEST if whole != INITIALIZE_BYTES => return Err(Violation::field(4)),
-        kind::HOST_TERMINATES if !(OTHER_BYTES..=OTHER_BYTES + REPEATED_MAX).contains(&whole) => {
-            return Err(Violation::field(4));
-        }
-        kind::INITIALIZE_REQUEST | kind::HOST_TERMINATES => None,
-        _ => Some(Layout::of(bytes, agreed)?),
+    if terminates && !(OTHER_BYTES..=OTHER_BYTES + REPEATED_MAX).contains(&whole) {
+        return Err(Violation::field(4));
+    }
+    let layout = match agreed {
+        _ if terminates => None,
+        None if whole != INITIALIZE_BYTES => return Err(Violation::field(4)),
+        None => None,
+        Some(agreed) => Some(Layout::of(bytes, agreed)?),
     };
     if bytes.len() < whole {
         return Ok(None);
     }
-    let unit = match (kind, layout) {
-        (kind::INITIALIZE_REQUEST, _) => initialize(bytes)?,
-        (_, Some(layout)) => {
-            let damaged = layout.check(bytes, whole)?;
+    let unit = match layout {
+        None if terminates => Unit::Terminated,
+        None => initialize(bytes)?,
+        Some(layout) => {
+            let damaged = layout.is_damaged(bytes, whole);
             match kind {
                 kind::COMMAND => Unit::Command { submission: submission(bytes), data: layout.data, damaged },
                 _ => host_data(bytes, flags, layout.data, damaged)?,
             }
         }
-        _ => Unit::Terminated,
     };
     Ok(Some((unit, whole)))
 }
@@ -193,7 +238,6 @@ fn host_data(bytes: &[u8], flags: u8, data: Range<usize>, damaged: bool) -> Resu
 
 /// Where the parts of a unit with data lie.
 struct Layout {
-    header: usize,
     data: Range<usize>,
     agreed: Agreed,
 }
@@ -216,7 +260,7 @@ impl Layout {
             return Err(Violation::field(4));
         }
         if whole == with_header && is_command {
-            return Ok(Layout { header, data: 0..0, agreed });
+            return Ok(Layout { data: 0..0, agreed });
         }
         let trailer = if agreed.data_digest { DIGEST_BYTES } else { 0 };
         // CPDA is 0: data begin at any dword, but within the unit.
@@ -230,19 +274,13 @@ impl Layout {
         if whole - begin - trailer > most {
             return Err(Violation::LIMIT);
         }
-        Ok(Layout { header, data: begin..whole - trailer, agreed })
+        Ok(Layout { data: begin..whole - trailer, agreed })
     }
 
-    /// Compares the digests; whether the data are damaged.
-    fn check(&self, bytes: &[u8], whole: usize) -> Result<bool, Violation> {
-        if self.agreed.header_digest {
-            let came = u32_at(bytes, self.header);
-            if came != crc32c::crc32c(&bytes[..self.header]) {
-                return Err(Violation::header_digest(came));
-            }
-        }
+    /// Whether the data do not fit their digest.
+    fn is_damaged(&self, bytes: &[u8], whole: usize) -> bool {
         let with_digest = self.agreed.data_digest && !self.data.is_empty();
-        Ok(with_digest && u32_at(bytes, whole - DIGEST_BYTES) != crc32c::crc32c(&bytes[self.data.clone()]))
+        with_digest && u32_at(bytes, whole - DIGEST_BYTES) != crc32c::crc32c(&bytes[self.data.clone()])
     }
 }
 

@@ -21,7 +21,7 @@ use crate::copies::{Copying, Ranges};
 use crate::crowd::Origin;
 use crate::fused::{Fused, Stand};
 use crate::guarded::apart;
-use crate::pdu::{Agreed, Encoder, UNIT_MAX, Unit, Violation, parse};
+use crate::pdu::{Agreed, Encoder, Reader, UNIT_MAX, Unit, Violation};
 use crate::port::{Gathered, Moved, Port, QueuePair};
 use crate::subsystem::{ConnectionId, Subsystem};
 use crate::tls::Parties;
@@ -98,6 +98,7 @@ pub(crate) struct Session {
     /// Who it is for, where it is secured.
     parties: Option<Parties>,
     agreed: Option<Agreed>,
+    reader: Reader,
     input: Vec<u8>,
     filled: usize,
     taken: usize,
@@ -137,6 +138,7 @@ impl Session {
             dialled,
             parties: None,
             agreed: None,
+            reader: Reader::default(),
             input: vec![0; UNIT_MAX],
             filled: 0,
             taken: 0,
@@ -268,7 +270,7 @@ impl Session {
                 return;
             }
             left -= 1;
-            match parse(&self.input[self.taken..self.filled], self.agreed) {
+            match self.reader.read(&self.input[self.taken..self.filled], self.agreed) {
                 Ok(None) => return,
                 Ok(Some((unit, bytes))) => {
                     let at = self.taken;

@@ -107,6 +107,16 @@ fn data_that_was_not_asked_for_and_damaged_units_end_their_connection() {
     let mut queue = joined(&running, Wishes { header_digest: true, ..Wishes::default() });
     queue.stream.write_all(&unit(4, 1, 72, 0, 76, &[0; 68])).unwrap();
     assert_eq!(queue.is_ended(), Over::Terminated(HEADER_DIGEST));
+    // A length that is damaged, of a command as of data, and nothing behind it: it is not waited for.
+    for (kind, header) in [(4, 72), (6, 24)] {
+        let mut queue = joined(&running, Wishes { header_digest: true, ..Wishes::default() });
+        let mut damaged = unit(kind, 5, header, header + 4, u32::from(header) + 4 + 512, &[0; 64]);
+        damaged.truncate(header.into());
+        damaged.extend(crc32c::crc32c(&damaged).to_le_bytes());
+        damaged[5] ^= 0x20;
+        queue.stream.write_all(&damaged).unwrap();
+        assert_eq!(queue.is_ended(), Over::Terminated(HEADER_DIGEST), "kind {kind}");
+    }
     let mut queue = joined(&running, Wishes { data_digest: true, ..Wishes::default() });
     let id = queue.send(Submission::write(1, 0, 1, DataPointer::default()), &Payload::None);
     assert_eq!(queue.finish().expect("an answer").0.status(), Status::SGL_LENGTH_INVALID);

@@ -13,6 +13,11 @@ fn agreed() -> impl Strategy<Value = Agreed> {
     })
 }
 
+/// The first unit of bytes that have come all at once.
+fn read(bytes: &[u8], agreed: Option<Agreed>) -> Result<Option<(Unit, usize)>, Violation> {
+    Reader::default().read(bytes, agreed)
+}
+
 /// A command or data of a host, with digests as agreed and data `gap` bytes behind the header.
 fn host_unit(kind: u8, header: &[u8], data: &[u8], gap: usize, agreed: Agreed) -> Vec<u8> {
     let digest = if agreed.header_digest { 4 } else { 0 };
@@ -57,6 +62,60 @@ fn responses_and_requests_lie_as_the_specification_says() {
     assert_eq!(bytes, [&ready[..], &response[..], &data[..]].concat());
 }
 
+const DIGESTS: Agreed = Agreed { header_digest: true, data_digest: true, data_alignment: 4 };
+
+/// H2CData of so many bytes.
+fn data_unit(data: &[u8]) -> Vec<u8> {
+    let mut header = vec![0; 16];
+    header[8..12].copy_from_slice(&(data.len() as u32).to_le_bytes());
+    host_unit(kind::HOST_DATA, &header, data, 0, DIGESTS)
+}
+
+/// A length that is damaged is not waited for: the header and its digest are enough to know.
+#[test]
+fn a_header_is_compared_as_soon_as_its_digest_is_there() {
+    let command = host_unit(kind::COMMAND, &[0; 64], &[7; 512], 0, DIGESTS);
+    for (unit, header) in [(command, 72), (data_unit(&[7; 512]), 24)] {
+        assert_eq!(read(&unit[..header + 4], Some(DIGESTS)), Ok(None), "its data are yet to come");
+        for at in 1..header {
+            for bit in 0..8 {
+                let mut damaged = unit[..header + 4].to_vec();
+                damaged[at] ^= 1 << bit;
+                assert_eq!(read(&damaged[..header + 3], Some(DIGESTS)), Ok(None));
+                let came = u32::from_le_bytes(unit[header..header + 4].try_into().expect("four"));
+                assert_eq!(read(&damaged, Some(DIGESTS)), Err(Violation::header_digest(came)), "byte {at}, bit {bit}");
+            }
+        }
+    }
+    // A kind that there is not, of a length that there is.
+    let mut unknown = data_unit(&[7; 4]);
+    unknown[0] ^= 1;
+    assert_eq!(read(&unknown, Some(DIGESTS)).map_err(|violation| violation.status), Err(3));
+    let digest = crc32c::crc32c(&unknown[..24]).to_le_bytes();
+    unknown[24..28].copy_from_slice(&digest);
+    assert_eq!(read(&unknown, Some(DIGESTS)), Err(Violation::field(0)), "it was sent so");
+    // Fields that are wrong in a header as it was sent.
+    let mut wrong = data_unit(&[7; 4]);
+    wrong[2] = 28;
+    let digest = crc32c::crc32c(&wrong[..24]).to_le_bytes();
+    wrong[24..28].copy_from_slice(&digest);
+    assert_eq!(read(&wrong, Some(DIGESTS)), Err(Violation::field(2)));
+}
+
+/// Data come in many pieces: their header is not compared with each.
+#[test]
+fn a_header_is_compared_once() {
+    let (mut reader, mut unit) = (Reader::default(), [data_unit(&[7; 512]), data_unit(&[8; 512])].concat());
+    let one = unit.len() / 2;
+    assert_eq!(reader.read(&unit[..100], Some(DIGESTS)), Ok(None));
+    unit[24] ^= 1;
+    assert_eq!(reader.read(&unit[..500], Some(DIGESTS)), Ok(None));
+    let whole = reader.read(&unit, Some(DIGESTS)).expect("it is valid").expect("it is whole");
+    assert!(matches!(whole, (Unit::Data { damaged: false, .. }, length) if length == one));
+    unit[one + 24] ^= 1;
+    assert!(reader.read(&unit[one..], Some(DIGESTS)).is_err(), "and that of each unit");
+}
+
 proptest! {
     #[test]
     fn what_a_host_sends_is_read_whole_and_not_before(
@@ -66,8 +125,8 @@ proptest! {
         let header: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let unit = host_unit(kind::COMMAND, &header, &data, gap * 4, agreed);
         let part = &unit[..(unit.len() as f64 * cut) as usize];
-        prop_assert_eq!(parse(part, Some(agreed)), Ok(None));
-        let (read, length) = parse(&unit, Some(agreed)).expect("it is valid").expect("it is whole");
+        prop_assert_eq!(read(part, Some(agreed)), Ok(None));
+        let (read, length) = read(&unit, Some(agreed)).expect("it is valid").expect("it is whole");
         prop_assert_eq!(length, unit.len());
         match read {
             Unit::Command { submission, data: range, damaged } => {
@@ -80,15 +139,12 @@ proptest! {
 
     #[test]
     fn a_flipped_bit_is_noticed_by_the_digest_over_it(
-        data in prop::collection::vec(any::<u8>(), 4..300), at in 8usize..400, bit in 0u8..8,
+        data in prop::collection::vec(any::<u8>(), 4..300), at in 1usize..400, bit in 0u8..8,
     ) {
-        let agreed = Agreed { header_digest: true, data_digest: true, data_alignment: 4 };
-        let mut header = vec![0; 16];
-        header[8..12].copy_from_slice(&(data.len() as u32).to_le_bytes());
-        let mut unit = host_unit(kind::HOST_DATA, &header, &data, 0, agreed);
+        let mut unit = data_unit(&data);
         let at = at.min(unit.len() - 1);
         unit[at] ^= 1 << bit;
-        match parse(&unit, Some(agreed)) {
+        match read(&unit, Some(DIGESTS)) {
             Err(violation) => prop_assert!(at < 28 && violation.status == 3, "{:?} for byte {}", violation, at),
             Ok(Some((Unit::Data { damaged, .. }, _))) => prop_assert!(at >= 28 && damaged),
             other => prop_assert!(false, "{:?}", other),
@@ -105,7 +161,7 @@ proptest! {
             (bytes[0], bytes[2]) = (kind, header);
             bytes[4..8].copy_from_slice(&whole.to_le_bytes());
         }
-        if let Ok(Some((unit, length))) = parse(&bytes, agreed) {
+        if let Ok(Some((unit, length))) = read(&bytes, agreed) {
             prop_assert!(length <= bytes.len());
             if let Unit::Command { data, .. } | Unit::Data { data, .. } = unit {
                 prop_assert!(data.end <= length);
