@@ -1,6 +1,6 @@
 //! The fabrics commands of a controller that Connect has made: its properties, and who its host is.
 
-use crate::spec::fabrics::{FabricsCommand, INVALID_QUEUE_TYPE, Property};
+use crate::spec::fabrics::{FabricsCommand, INVALID_QUEUE_TYPE, Property, is_connect};
 use crate::spec::registers;
 use crate::spec::{Status, Submission};
 use crate::{AdminReply, CommandError, Controller};
@@ -31,11 +31,12 @@ impl Controller {
     }
 
     /// Answers a fabrics command of the admin queue; unlike admin commands also while the controller is disabled. A
-    /// failure is in the error log.
+    /// failure is in the error log, but for that of a Connect (Base 2.1).
     pub fn fabrics(&mut self, submission: &Submission) -> AdminReply {
         let answer = FabricsCommand::of(submission).and_then(|command| self.answer_fabrics(command));
         match answer {
             Ok(result) => AdminReply::Complete { result, status: Status::SUCCESS },
+            Err(status) if is_connect(submission) => AdminReply::Complete { result: 0, status },
             Err(status) => {
                 // Where others have their namespace stands which command it is.
                 self.log_error(CommandError { namespace: 0, ..CommandError::of(QueueId(0), submission, status) });

@@ -5,7 +5,7 @@
 //!
 //! # Invariants
 //! - Nothing a host can write, into memory or into a register, panics: it gets its status, and the drive goes on.
-//! - Every failed command is in the error log: admin commands by [`Controller::admin`], others by
+//! - Every failed command but a Connect is in the error log: admin commands by [`Controller::admin`], others by
 //!   [`Controller::log_error`].
 //! - RDY falls, and a deleted queue's command completes, only when the device end has let go of the host's memory.
 //! - Nothing on the path of an I/O command allocates: queues, entries, PRP resolution, arbitration, coalescing.

@@ -125,28 +125,6 @@ pub(crate) fn must_wait(subsystem: &Subsystem, connect: Connect, record: &Connec
     })
 }
 
-/// The controller that a Connect names, where its own host asks: who has to prove who it is has proved nothing yet.
-pub(crate) fn named<'a>(
-    subsystem: &'a mut Subsystem,
-    parties: Option<&Parties>,
-    record: &ConnectRecord,
-) -> Option<&'a mut Live> {
-    let names = (record.subsystem(), record.host());
-    let (asked, host) = (name(&names.0)?, name(&names.1)?);
-    let live = subsystem.controllers.get(&record.controller())?;
-    let is_said = [live.host.id, [0; 16]].contains(&record.host_id());
-    let is_its = is_said && host == live.host.name && asked == live.controller.settings().subsystem;
-    let is_believed =
-        parties.is_none_or(|parties| parties.host == host) && subsystem.secrets(&live.controller, &live.host).is_none();
-    subsystem.controllers.get_mut(&record.controller()).filter(|_| is_its && is_believed)
-}
-
-/// Which byte of a Connect was wrong, where it was one of the command.
-pub(crate) fn location((status, result): Refusal) -> Option<u16> {
-    let is_of_command = status == INVALID_PARAMETERS && result <= u64::from(u16::MAX);
-    is_of_command.then_some(result as u16)
-}
-
 fn join_queue(
     subsystem: &mut Subsystem,
     arrival: Arrival<'_>,

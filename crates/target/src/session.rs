@@ -26,7 +26,7 @@ use crate::port::{Gathered, Moved, Port, QueuePair};
 use crate::subsystem::{ConnectionId, Subsystem};
 use crate::tls::Parties;
 use complete::Over;
-use nvme::spec::{Completion, Failure, Fuse, Status, Submission};
+use nvme::spec::{Completion, Failure, Fuse, Status, Submission, fabrics};
 use nvme::{Admission, CommandError, Guarded};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -523,9 +523,9 @@ impl Session {
     }
 
     /// Puts a failed command into the error log, where it has a controller; the status that says whether there is one. Who has yet to
-    /// prove that a controller is its own writes nothing there.
+    /// prove that a controller is its own writes nothing there, and a Connect that fails is in no log (Base 2.1).
     fn log(&self, world: &mut World<'_>, submission: &Submission, status: Status, failure: Failure) -> Status {
-        let is_its = !matches!(self.attached, Attached::Unproved);
+        let is_its = !matches!(self.attached, Attached::Unproved) && !fabrics::is_connect(submission);
         let live = world.subsystem.controllers.get_mut(&self.joined.controller).filter(|_| is_its);
         let Some(controller) = live.map(|live| &mut live.controller) else { return status };
         controller.log_error(controller.failed(QueueId(self.joined.queue), submission, status, failure))

@@ -145,6 +145,11 @@ impl FabricsCommand {
     }
 }
 
+/// Whether an entry is a Connect.
+pub const fn is_connect(submission: &Submission) -> bool {
+    submission.opcode() == OPCODE && submission.dword(1) & 0xff == CONNECT
+}
+
 /// What a host sends.
 impl Submission {
     /// Connect (Base §6.3); its data is a [`ConnectRecord`].

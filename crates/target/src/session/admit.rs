@@ -64,10 +64,10 @@ impl Session {
             _ if is_fabrics && let Some(kind) = self.classify_proof(submission) => kind,
             _ if !self.is_joined() => Err(fabrics::AUTHENTICATION_REQUIRED),
             (Attached::Unproved, Some(_)) => Err(fabrics::AUTHENTICATION_REQUIRED),
+            // A queue is connected once.
+            _ if fabrics::is_connect(submission) => Err(Status::COMMAND_SEQUENCE_ERROR),
             (Attached::Admin, Some(_)) => Ok((Kind::Admin, Self::admin_movement(submission))),
             (Attached::Io(_), Some(_)) if is_fabrics => match FabricsCommand::of(submission) {
-                // A queue is connected once.
-                Ok(FabricsCommand::Connect(_)) => Err(Status::COMMAND_SEQUENCE_ERROR),
                 Ok(FabricsCommand::Disconnect(0)) => Ok((Kind::Disconnect, Movement::Nothing)),
                 Ok(FabricsCommand::Disconnect(_)) => Err(fabrics::INCOMPATIBLE_FORMAT),
                 Ok(_) => Err(Status::INVALID_OPCODE),

@@ -1,12 +1,10 @@
 //! A Connect that has come whole: the connection becomes a queue, now or when what came before is over.
 
 use super::{Attached, Session, World, vec_of_none};
-use crate::connect::{Arrival, Joined, Refusal, add_queue, join, location, must_wait, named};
+use crate::connect::{Arrival, Joined, Refusal, add_queue, join, must_wait};
 use crate::port::Gathered;
-use nvme::CommandError;
 use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
 use nvme::spec::{Status, Submission};
-use units::QueueId;
 
 impl Session {
     pub(super) fn connect(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, data: Gathered) {
@@ -31,7 +29,6 @@ impl Session {
                 if let Some(pair) = pair {
                     world.port.return_pair(pair);
                 }
-                let status = self.log_refused(world, submission, record, (status, result));
                 self.respond(submission.command_id(), result, status);
             }
             Ok(joined) => {
@@ -61,20 +58,6 @@ impl Session {
                 self.respond(submission.command_id(), result, Status::SUCCESS);
             }
         }
-    }
-
-    /// A Connect was refused: a host whose controller it names finds that in the error log of this one. The status that says so.
-    fn log_refused(
-        &self,
-        world: &mut World<'_>,
-        submission: &Submission,
-        record: &ConnectRecord,
-        (status, result): Refusal,
-    ) -> Status {
-        let Some(live) = named(world.subsystem, self.parties.as_ref(), record) else { return status };
-        let queue = QueueId((submission.dword(10) >> 16) as u16);
-        let error = CommandError::of(queue, submission, status);
-        live.controller.log_error(CommandError { location: location((status, result)), ..error })
     }
 
     /// Its host is who it says: it becomes the queue that it was to be. Where that is another by now, or there is no pair left, the
