@@ -59,13 +59,13 @@ impl Violation {
     pub(crate) const fn field(at: u32) -> Self {
         Violation { status: 1, detail: at }
     }
-    /// A unit that must not come now.
+    /// A unit that must not come now, or data that do not begin where the last ended (§3.3.2.2).
     pub(crate) const SEQUENCE: Violation = Violation { status: 2, detail: 0 };
     /// The digest of a header is not what its bytes give; this is what came.
     pub(crate) const fn header_digest(came: u32) -> Self {
         Violation { status: 3, detail: came }
     }
-    /// Data beyond what was asked for.
+    /// Data beyond what R2T asked for.
     pub(crate) const OUT_OF_RANGE: Violation = Violation { status: 4, detail: 0 };
     /// More data in a unit than may be.
     pub(crate) const LIMIT: Violation = Violation { status: 5, detail: 0 };

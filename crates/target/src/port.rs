@@ -407,18 +407,15 @@ impl Gathered {
         self.received == self.bytes
     }
 
-    /// Adds what comes next, for a command in a slot where it has one; `false` where it is more than was expected.
-    pub(crate) fn push(&mut self, slot: Option<(&Port, &QueuePair, u16)>, bytes: &[u8]) -> bool {
+    /// Adds what comes next, for a command in a slot where it has one: no more than was expected.
+    pub(crate) fn push(&mut self, slot: Option<(&Port, &QueuePair, u16)>, bytes: &[u8]) {
         let (at, end) = (self.received, self.received + bytes.len());
-        if end > self.bytes {
-            return false;
-        }
+        assert!(end <= self.bytes, "{end} of {} bytes", self.bytes);
         match slot.filter(|_| self.is_in_slot()) {
             Some((port, pair, slot)) => port.put_bytes(pair, slot, at, bytes),
             None => self.words.as_mut_bytes()[at..end].copy_from_slice(bytes),
         }
         self.received = end;
-        true
     }
 
     pub(crate) fn words(&self) -> &[u64] {

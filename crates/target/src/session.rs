@@ -394,13 +394,15 @@ impl Session {
         if command != part.command {
             return Err(Violation::field(8));
         }
-        if gathered.is_whole() || part.offset as usize != gathered.received() {
+        // All that an R2T asks for is the whole of a command's data.
+        if part.offset as usize + data.len() > gathered.expected() {
             return Err(Violation::OUT_OF_RANGE);
+        }
+        if part.offset as usize != gathered.received() {
+            return Err(Violation::SEQUENCE);
         }
         let slot = self.attached.slot(world.port, part.tag);
-        if !gathered.push(slot, &self.input[data]) {
-            return Err(Violation::OUT_OF_RANGE);
-        }
+        gathered.push(slot, &self.input[data]);
         if part.last != gathered.is_whole() {
             return Err(Violation::field(1));
         }

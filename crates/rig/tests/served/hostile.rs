@@ -89,7 +89,11 @@ fn data_that_was_not_asked_for_and_damaged_units_end_their_connection() {
     let running = Serving::default().start();
     let long = Submission::write(1, 0, 64, DataPointer::default()).with_sgl(Sgl::Transport { bytes: 32_768 });
     let moves: &[(usize, usize, bool, u16, &str)] = &[
-        (4096, 4096, false, RANGE, "a gap"),
+        (4096, 4096, false, SEQUENCE, "a gap"),
+        (28_672, 4096, true, SEQUENCE, "the last of it at once"),
+        (32_768, 512, false, RANGE, "what lies behind"),
+        (u32::MAX as usize - 511, 512, false, RANGE, "an offset without end"),
+        (4096, 32_768, true, RANGE, "a gap, and more than was asked for"),
         (0, 40_960, true, RANGE, "more than was asked for"),
         (0, 4096, true, FIELD, "a last one too early"),
         (0, 32_768, false, FIELD, "all, without a last one"),
