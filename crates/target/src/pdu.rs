@@ -32,7 +32,7 @@ pub(crate) const INITIALIZE_BYTES: usize = 128;
 pub(crate) const COMMAND_BYTES: usize = 72;
 /// Bytes of the headers of responses, data, R2T and terminations.
 pub(crate) const OTHER_BYTES: usize = 24;
-/// Most bytes that a termination repeats of the unit in error (§3.6.2.4).
+/// Most bytes that a termination repeats: of the header of the unit in error (§3.6.2.4).
 const REPEATED_MAX: usize = 128;
 /// Where data begin at the latest: their place has a byte (PDO).
 const DATA_BEGIN_MAX: usize = 255;
@@ -168,18 +168,16 @@ fn fits_digest(bytes: &[u8]) -> Result<bool, Violation> {
 fn parse(bytes: &[u8], agreed: Option<Agreed>) -> Result<Option<(Unit, usize)>, Violation> {
     let (kind, flags, header, whole) = (bytes[0], bytes[1], usize::from(bytes[2]), u32_at(bytes, 4) as usize);
     let expected = header_bytes(kind).ok_or(Violation::field(0))?;
-    let terminates = kind == kind::HOST_TERMINATES;
-    if !terminates && (kind == kind::INITIALIZE_REQUEST) != agreed.is_none() {
+    if kind == kind::HOST_TERMINATES {
+        return Ok(termination(bytes, header, whole));
+    }
+    if (kind == kind::INITIALIZE_REQUEST) != agreed.is_none() {
         return Err(Violation::SEQUENCE);
     }
     if header != expected {
         return Err(Violation::field(2));
     }
-    if terminates && !(OTHER_BYTES..=OTHER_BYTES + REPEATED_MAX).contains(&whole) {
-        return Err(Violation::field(4));
-    }
     let layout = match agreed {
-        _ if terminates => None,
         None if whole != INITIALIZE_BYTES => return Err(Violation::field(4)),
         None => None,
         Some(agreed) => Some(Layout::of(bytes, agreed)?),
@@ -188,7 +186,6 @@ fn parse(bytes: &[u8], agreed: Option<Agreed>) -> Result<Option<(Unit, usize)>, 
         return Ok(None);
     }
     let unit = match layout {
-        None if terminates => Unit::Terminated,
         None => initialize(bytes)?,
         Some(layout) => {
             let damaged = layout.is_damaged(bytes, whole);
@@ -199,6 +196,13 @@ fn parse(bytes: &[u8], agreed: Option<Agreed>) -> Result<Option<(Unit, usize)>, 
         }
     };
     Ok(Some((unit, whole)))
+}
+
+/// The host ends the connection. What is wrong with how it says so is answered by nothing, and not waited for (§3.6.2.4).
+fn termination(bytes: &[u8], header: usize, whole: usize) -> Option<(Unit, usize)> {
+    let is_sound = header == OTHER_BYTES && (OTHER_BYTES..=OTHER_BYTES + REPEATED_MAX).contains(&whole);
+    let length = if is_sound { whole } else { bytes.len() };
+    (bytes.len() >= length).then_some((Unit::Terminated, length))
 }
 
 fn initialize(bytes: &[u8]) -> Result<Unit, Violation> {
@@ -362,9 +366,11 @@ impl Encoder<'_> {
         }
     }
 
-    /// C2HTermReq: why, and the beginning of the unit that was wrong. It has no digests.
-    pub(crate) fn terminate(&mut self, violation: Violation, unit: &[u8]) {
-        let repeated = &unit[..unit.len().min(REPEATED_MAX)];
+    /// C2HTermReq: why, and the header of the unit that was wrong, with which `came` begins; data of hosts are not told to anybody. It has
+    /// no digests.
+    pub(crate) fn terminate(&mut self, violation: Violation, came: &[u8]) {
+        let (says, most) = (usize::from(came[2]), header_bytes(came[0]).unwrap_or(REPEATED_MAX));
+        let repeated = &came[..says.clamp(COMMON_BYTES, most).min(REPEATED_MAX).min(came.len())];
         self.common(kind::CONTROLLER_TERMINATES, 0, OTHER_BYTES, 0, OTHER_BYTES + repeated.len());
         self.to.extend_from_slice(&violation.status.to_le_bytes());
         self.to.extend_from_slice(&violation.detail.to_le_bytes());

@@ -312,8 +312,8 @@ impl Session {
     }
 
     fn terminate(&mut self, world: &mut World<'_>, violation: Violation) {
-        let unit = self.input[self.taken..self.filled].to_vec();
-        self.encoder().terminate(violation, &unit);
+        let mut encoder = Encoder { to: &mut self.output, agreed: self.agreed.unwrap_or_default() };
+        encoder.terminate(violation, &self.input[self.taken..self.filled]);
         self.log_violation(world);
         (self.is_ending, self.has_violated) = (true, true);
         self.part(world.subsystem);

@@ -70,6 +70,10 @@ fn every_malformed_unit_is_answered_by_what_is_wrong_with_it() {
     for (greet, bytes, expected, what) in cases {
         assert_eq!(answer_to(&running, *greet, bytes), Some(*expected), "{what}");
     }
+    // A host that ends the connection is not told how it should have said so.
+    for (greet, whole) in [(false, 23), (true, 153)] {
+        assert_eq!(answer_to(&running, greet, &unit(2, 0, 24, 0, whole, &[0; 16])), None, "{whole}");
+    }
     let mut host = running.host("host").attach();
     host.queues[0].done(Submission::read(1, 0, 8, DataPointer::default()), Payload::Receive(4096));
     assert_eq!(running.end().violations, cases.len() as u64);

@@ -116,6 +116,48 @@ fn a_header_is_compared_once() {
     assert!(reader.read(&unit[one..], Some(DIGESTS)).is_err(), "and that of each unit");
 }
 
+/// Data of a host, and what comes behind a unit, do not lie in a capture of what ended its connection.
+#[test]
+fn a_termination_repeats_the_header_of_the_unit_in_error_and_no_more() {
+    let plain = Agreed::default();
+    let with = |kind, header, rest| unit_of_kind(kind, header, 400, rest);
+    let cases = [
+        (host_unit(kind::COMMAND, &[0; 64], &[7; 512], 0, plain), 72),
+        (host_unit(kind::COMMAND, &[0; 64], &[7; 512], 0, plain)[..30].to_vec(), 30),
+        (host_unit(kind::HOST_DATA, &[0; 16], &[7; 512], 0, plain), 24),
+        (with(kind::INITIALIZE_REQUEST, 128, 300), 128),
+        (with(kind::COMMAND, 255, 300), 72),
+        (with(0x55, 16, 300), 16),
+        (with(0x55, 255, 300), 128),
+        (with(0x55, 0, 300), 8),
+    ];
+    for (came, repeats) in cases {
+        let mut bytes = Vec::new();
+        Encoder { to: &mut bytes, agreed: DIGESTS }.terminate(Violation::header_digest(0x0102_0304), &came);
+        assert_eq!(bytes[..14], [3, 0, 24, 0, 24 + repeats as u8, 0, 0, 0, 3, 0, 4, 3, 2, 1]);
+        assert_eq!(bytes[24..], came[..repeats]);
+    }
+}
+
+/// What is wrong with how a host ends the connection is not answered: both ends would go on so.
+#[test]
+fn a_host_s_termination_ends_the_connection_whatever_it_says() {
+    for agreed in [None, Some(DIGESTS)] {
+        let sound = unit_of_kind(kind::HOST_TERMINATES, 24, 152, 144);
+        assert_eq!(read(&sound[..151], agreed), Ok(None));
+        assert_eq!(read(&sound, agreed), Ok(Some((Unit::Terminated, 152))));
+        for (header, whole) in [(24, 153), (24, 23), (24, 0), (24, u32::MAX), (28, 28)] {
+            let common = unit_of_kind(kind::HOST_TERMINATES, header, whole, 0);
+            assert_eq!(read(&common, agreed), Ok(Some((Unit::Terminated, 8))), "{header} {whole}");
+        }
+    }
+}
+
+/// A unit whose header says this much, and so many bytes behind what is common to all.
+fn unit_of_kind(kind: u8, header: u8, whole: u32, rest: usize) -> Vec<u8> {
+    [&[kind, 0, header, 0][..], &whole.to_le_bytes(), &vec![7; rest]].concat()
+}
+
 proptest! {
     #[test]
     fn what_a_host_sends_is_read_whole_and_not_before(
