@@ -506,9 +506,13 @@ impl Session {
         });
     }
 
-    /// A response capsule.
+    /// A response capsule. Where flow control is off it names no head of the queue, which is 0 then (Base 2.1, §3.3.2.5).
     pub(crate) fn respond(&mut self, command: u16, result: u64, status: Status) {
-        let head = if self.without_flow_control { 0xffff } else { self.head };
+        self.respond_with(if self.without_flow_control { 0 } else { self.head }, command, result, status);
+    }
+
+    /// The same with this head.
+    fn respond_with(&mut self, head: u16, command: u16, result: u64, status: Status) {
         let completion = Completion::new(result, head, QueueId(self.joined.queue), command, false, status);
         self.encoder().response(completion);
     }

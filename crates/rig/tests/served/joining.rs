@@ -4,9 +4,10 @@ use super::conversations::{read, write};
 use super::initiator::{Attachment, Payload, Queue, Wishes, record};
 use super::{Running, SUBSYSTEM, Serving};
 use nvme::spec::fabrics::{
-    ANY_CONTROLLER, Connect, ConnectRecord, INCOMPATIBLE_FORMAT, INVALID_HOST, INVALID_PARAMETERS, invalid_parameter,
+    ANY_CONTROLLER, Connect, ConnectRecord, INCOMPATIBLE_FORMAT, INVALID_HOST, INVALID_PARAMETERS, Property,
+    invalid_parameter,
 };
-use nvme::spec::{Status, Submission};
+use nvme::spec::{Status, Submission, registers};
 
 const ADMIN: Connect = Connect { format: 0, queue: 0, last_entry: 31, without_flow_control: false, keep_alive_ms: 0 };
 const FIRST: Connect = Connect { queue: 1, ..ADMIN };
@@ -91,5 +92,24 @@ fn every_queue_that_was_granted_can_be_connected_and_another_host_comes_in_besid
     host.queues[259].done(write(0, 8), Payload::Send(&[3; 4096]));
     let mut other = running.host("other").attach();
     assert_eq!(other.queues[1].done(read(0, 8), Payload::Receive(4096)).1, [3; 4096]);
+    running.end();
+}
+
+/// Base 2.1, §3.3.2.5: FFFFh tells a host that flow control is off; behind that there is no head of the queue to tell.
+#[test]
+fn only_the_answer_to_connect_says_that_flow_control_is_off() {
+    let running = Serving::default().start();
+    for (without_flow_control, heads) in [(true, [0xffff, 0, 0]), (false, [1, 2, 3])] {
+        let wishes = Wishes { without_flow_control, ..Wishes::default() };
+        let attachment = Attachment { wishes, queues: 0, ..running.host("host") };
+        let host = attachment.attach();
+        for (queue, controller) in [(0, ANY_CONTROLLER), (1, host.controller)] {
+            let (mut connection, joined) = attachment.connect(queue, 32, controller);
+            let get = Submission::property_get(Property { offset: registers::CC, bytes: 4 });
+            let command = if queue == 0 { get } else { Submission::flush(1) };
+            let then = [(); 2].map(|()| connection.command(command, Payload::None).0);
+            assert_eq!([joined, then[0], then[1]].map(|told| told.sq_head()), heads, "queue {queue}");
+        }
+    }
     running.end();
 }

@@ -55,7 +55,9 @@ impl Session {
                 let live = world.subsystem.controllers.get(&joined.controller);
                 self.discovers = live.is_some_and(|live| !live.is_storage());
                 self.joined = joined;
-                self.respond(submission.command_id(), result, Status::SUCCESS);
+                // This head says that flow control is off.
+                let head = if self.without_flow_control { 0xffff } else { self.head };
+                self.respond_with(head, submission.command_id(), result, Status::SUCCESS);
             }
         }
     }
