@@ -2,7 +2,7 @@
 
 use crate::spec::fabrics::DiscoveryHeader;
 use crate::spec::identify::{IDENTIFY_BYTES, padded};
-use crate::spec::log_page::{self, FirmwarePage};
+use crate::spec::log_page::{self, EnduranceGroupPage, FirmwarePage};
 use crate::spec::{ALL_NAMESPACES, AdminOpcode, FeatureId, Opcode, Status, Submission};
 use crate::{Controller, Role};
 
@@ -63,8 +63,15 @@ impl Controller {
     }
 
     fn log_page(&self, id: u8) -> Result<Vec<u8>, Status> {
+        let errors = u128::from(self.errors.total());
         if let Some(page) = self.pages.get(&id) {
-            return Ok(page.clone());
+            return Ok(match id {
+                // The one group is the drive, and its errors are those that the health page counts.
+                log_page::ENDURANCE_GROUP => {
+                    EnduranceGroupPage::from_bytes(page).set_error_entries(errors).as_bytes().to_vec()
+                }
+                _ => page.clone(),
+            });
         }
         if !self.fixed_pages().contains(&id) {
             return Err(Status::INVALID_LOG_PAGE);
@@ -77,7 +84,7 @@ impl Controller {
             log_page::ERRORS => Ok(self.errors.page()),
             log_page::HEALTH => {
                 let mut health = self.health.clone();
-                Ok(health.set_error_entries(u128::from(self.errors.total())).as_bytes().to_vec())
+                Ok(health.set_error_entries(errors).as_bytes().to_vec())
             }
             log_page::FIRMWARE => {
                 let mut firmware = FirmwarePage::default();

@@ -122,6 +122,8 @@ layout! {
         host_writes, set_host_writes: u128 = 112;
         /// Data that were not recovered, or are not what they should be.
         media_errors, set_media_errors: u128 = 128;
+        /// Entries ever made in the error log.
+        error_entries, set_error_entries: u128 = 144;
         /// Bytes of the group.
         capacity, set_capacity: u128 = 160;
         /// Bytes that no namespace has.

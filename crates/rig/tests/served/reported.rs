@@ -233,6 +233,9 @@ fn errors_count_on_when_their_host_connects_again() {
         }
         let newest = ErrorEntry::from_bytes(&log(&mut host.admin, log_page::ERRORS, 64)).count();
         let health = HealthPage::from_bytes(&log(&mut host.admin, log_page::HEALTH, 512));
+        let group = Submission::get_log_page(log_page::ENDURANCE_GROUP, 0, 128, NOWHERE).with_dword(11, 1 << 16);
+        let group = EnduranceGroupPage::from_bytes(&host.admin.done(group, Payload::Receive(512)).1);
+        assert_eq!(group.error_entries(), health.error_entries(), "the group is the drive");
         told.push((newest, health.error_entries()));
         let end = Submission::get_log_page(log_page::HEALTH, 512, 4, NOWHERE);
         assert_eq!(host.admin.done(end, Payload::Receive(16)).1, [0; 16], "nothing lies behind a page");
