@@ -404,7 +404,7 @@ fn check_name(name: &str) -> anyhow::Result<()> {
 
 /// Whether it is a name as hosts and subsystems have.
 pub(crate) fn is_name(name: &str) -> bool {
-    name.starts_with("nqn.") && name.len() <= 223
+    nvme::spec::fabrics::is_qualified(name)
 }
 
 /// The exit code of a service follows from what ended it.

@@ -9,7 +9,7 @@ use nvme::Role;
 use nvme::spec::Status;
 use nvme::spec::fabrics::{
     self, ANY_CONTROLLER, CONTROLLER_BUSY, Connect, ConnectRecord, DISCOVERY_SUBSYSTEM, DiscoveryEntry,
-    INCOMPATIBLE_FORMAT, INVALID_HOST, INVALID_PARAMETERS, NAME_BYTES, invalid_parameter, name,
+    INCOMPATIBLE_FORMAT, INVALID_HOST, INVALID_PARAMETERS, NAME_BYTES, invalid_parameter, is_qualified, name,
 };
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ pub(crate) fn join(
     let names = (record.subsystem(), record.host());
     let asked = name(&names.0).ok_or(of_data(SUBSYSTEM_AT))?;
     // A host without a name is let in where any is: the initiator of SPDK's `spdk_nvme_perf` says none unless told to.
-    let host = name(&names.1).ok_or(of_data(HOST_AT))?;
+    let host = name(&names.1).filter(|host| host.is_empty() || is_qualified(host)).ok_or(of_data(HOST_AT))?;
     let host = Arc::new(Host { name: host.into(), id: record.host_id() });
     let entries_max = if connect.queue == 0 { ADMIN_ENTRIES_MAX } else { port.shape().depth };
     if connect.last_entry == 0 || connect.last_entry >= entries_max {
@@ -174,11 +174,9 @@ fn grant(live: &Live, queue: u16, arrival: &Arrival<'_>) -> Result<u16, Refusal>
     if !matches!(live.controller.settings().role, Role::Storage) {
         return Err(of_command(QUEUE_AT));
     }
-    if !live.controller.is_ready() {
-        return Err((Status::COMMAND_SEQUENCE_ERROR, 0));
-    }
-    // As with queues in memory, there is none while CC names entries of another size than there is (Base §3.1.3.5).
-    if !live.controller.has_entry_sizes() {
+    // There is none before the controller is enabled (Base §6.3), and as with queues in memory while CC names entries of another size than
+    // there is (Base §3.1.3.5).
+    if !live.controller.is_ready() || !live.controller.has_entry_sizes() {
         return Err(of_command(QUEUE_AT));
     }
     // A host need not set Number of Queues: it may have what it would be told if it asked.

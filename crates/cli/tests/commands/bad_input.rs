@@ -198,10 +198,17 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     ),
     (&["serve", "--tcp", "127.0.0.1:0", "--vfio-user", "x"], &["--vfio-user", "cannot be used with"]),
     (&["serve", "--vfio-user", "x", "--keys", "keys.toml"], &["--vfio-user", "cannot be used with", "--keys"]),
-    (&["serve", "--vfio-user", "x", "--allow-host", "nqn.a"], &["--vfio-user", "cannot be used with", "--allow-host"]),
+    (
+        &["serve", "--vfio-user", "x", "--allow-host", "nqn.2026-11.org.a:a"],
+        &["--vfio-user", "cannot be used with", "--allow-host"],
+    ),
     (&["serve", "--vfio-user", "x", "--advertise", "[::1]:1"], &["--vfio-user", "cannot be used with", "--advertise"]),
     (&["serve", "--tcp", "127.0.0.1:0", "--metrics", "x"], &["--metrics x; expected an address and a port"]),
     (&["serve", "--tcp", "127.0.0.1:0", "--nqn", "drive"], &["\"drive\" is no NVMe qualified name; expected nqn."]),
+    (
+        &["serve", "--tcp", "127.0.0.1:0", "--allow-host", "nqn.host"],
+        &["\"nqn.host\" is no NVMe qualified name; expected nqn.YYYY-MM."],
+    ),
     (&["serve", "--tcp", "127.0.0.1:0", "--allow-host", "me"], &["\"me\" is no NVMe qualified name"]),
     (&["serve", "--tcp", "127.0.0.1:0", "--advertise", "here"], &["--advertise here; expected an address and a port"]),
     (&["list", "colours"], &["invalid value 'colours'", "architectures"]),

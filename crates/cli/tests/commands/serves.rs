@@ -234,18 +234,24 @@ const MISPLACED_SECRETS: &[(&str, &str)] = &[
         "nqn = \"SECRET\"\nsecret = \"nqn.2026-11.org.a:a\"",
         "keys.toml:2: nqn: it is no NVMe qualified name; expected nqn.",
     ),
-    ("nqn = \"nqn.a\"\nsecret = [\"SECRET\"]", "keys.toml:3:10: secret: a value of the wrong type; expected a string"),
     (
-        "nqn = \"nqn.a\"\nolder_libnvme = \"SECRET\"",
+        "nqn = \"nqn.2026-11.org.a:a\"\nsecret = [\"SECRET\"]",
+        "keys.toml:3:10: secret: a value of the wrong type; expected a string",
+    ),
+    (
+        "nqn = \"nqn.2026-11.org.a:a\"\nolder_libnvme = \"SECRET\"",
         "keys.toml:3:17: older_libnvme: a value of the wrong type; expected a boolean",
     ),
-    ("nqn = \"nqn.a\"\nolder_libnvme = \"\"\"\nSECRET, expected\nSECRET\"\"\"", "wrong type; expected a boolean"),
-    ("nqn = \"nqn.a\"\n\"SECRET\" = \"secret\"", "keys.toml:3:1: unknown field; expected one of `nqn`"),
-    ("nqn = \"nqn.a\"\nsecret = SECRET", "keys.toml:3:"),
-    ("nqn = \"nqn.a\"\nsecret = \"SECRET", "keys.toml:3:"),
-    ("nqn = \"nqn.a\"\nsecret = \"SECRET\"\nsecret = \"SECRET\"", "keys.toml:4:1: secret: duplicate key"),
     (
-        "nqn = \"nqn.a\"\nsecret = \"SECRET\"\n[[host]]\nnqn = \"nqn.a\"\nsecret = \"SECRET\"",
+        "nqn = \"nqn.2026-11.org.a:a\"\nolder_libnvme = \"\"\"\nSECRET, expected\nSECRET\"\"\"",
+        "wrong type; expected a boolean",
+    ),
+    ("nqn = \"nqn.2026-11.org.a:a\"\n\"SECRET\" = \"secret\"", "keys.toml:3:1: unknown field; expected one of `nqn`"),
+    ("nqn = \"nqn.2026-11.org.a:a\"\nsecret = SECRET", "keys.toml:3:"),
+    ("nqn = \"nqn.2026-11.org.a:a\"\nsecret = \"SECRET", "keys.toml:3:"),
+    ("nqn = \"nqn.2026-11.org.a:a\"\nsecret = \"SECRET\"\nsecret = \"SECRET\"", "keys.toml:4:1: secret: duplicate key"),
+    (
+        "nqn = \"nqn.2026-11.org.a:a\"\nsecret = \"SECRET\"\n[[host]]\nnqn = \"nqn.2026-11.org.a:a\"\nsecret = \"SECRET\"",
         "keys.toml:5: nqn: a table before has the same, on line 2; expected one table a host",
     ),
 ];

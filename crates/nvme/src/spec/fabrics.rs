@@ -19,8 +19,8 @@ pub const ANY_CONTROLLER: u16 = 0xffff;
 /// Bytes of a qualified name with its end (Base §4.5).
 pub const NAME_BYTES: usize = 256;
 
-/// Base §6.3, command specific 80h: a Connect of a format that is not known.
-pub const INCOMPATIBLE_FORMAT: Status = Status(0x180);
+/// Base §6.3 and §6.4, command specific 80h: a Connect or a Disconnect of a format that is not known, now and ever.
+pub const INCOMPATIBLE_FORMAT: Status = Status(0x4180);
 /// Base §6.3, command specific 81h: no controller or queue is free; the host may come again.
 pub const CONTROLLER_BUSY: Status = Status(0x181);
 /// Base §6.3, command specific 82h; the result names the field, see [`invalid_parameter`].
@@ -255,6 +255,15 @@ pub fn name(field: &[u8; NAME_BYTES]) -> Option<&str> {
     std::str::from_utf8(&field[..end]).ok()
 }
 
+/// Whether a name is one that hosts and subsystems have (Base §4.5): `nqn.`, a year and a month, and who is called so.
+pub fn is_qualified(name: &str) -> bool {
+    let Some([date @ .., b'.']) = name.strip_prefix("nqn.").and_then(|rest| rest.as_bytes().first_chunk::<8>()) else {
+        return false;
+    };
+    let is_date = (0..).zip(date).all(|(at, byte)| if at == 4 { *byte == b'-' } else { byte.is_ascii_digit() });
+    is_date && ("nqn.yyyy-mm.".len() + 1..=NAME_LENGTH_MAX).contains(&name.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,6 +283,29 @@ mod tests {
         assert_eq!(FabricsCommand::of(&set), Ok(FabricsCommand::PropertySet(property, 0x46_0001)));
         let property = Property { offset: 0, bytes: 8 };
         assert_eq!(FabricsCommand::of(&Submission::property_get(property)), Ok(FabricsCommand::PropertyGet(property)));
+    }
+
+    /// Names that hosts say, and what is none.
+    #[test]
+    fn a_qualified_name_has_a_date_and_an_owner() {
+        let long = format!("nqn.2014-08.org.nvmexpress:{}", "n".repeat(196));
+        let of_hosts = [
+            "nqn.2014-08.org.nvmexpress:uuid:7a6b2c1e-0000-4000-8000-000000000001",
+            "nqn.2014-08.org.nvmexpress:NVMf:uuid:7a6b2c1e-0000-4000-8000-000000000001",
+            "nqn.2016-06.io.spdk:host1",
+            "nqn.2014-08.com.vmware:nvme:esx-1",
+            DISCOVERY_SUBSYSTEM,
+            &long,
+        ];
+        for host in of_hosts {
+            assert!(is_qualified(host), "{host}");
+        }
+        let longer = format!("{long}n");
+        let wrong =
+            ["", "foo", "nqn.", "nqn.x:host", "nqn.2014-08.", "nqn.2014.08.org:a", "nqn.201a-08.org:a", &longer];
+        for host in wrong {
+            assert!(!is_qualified(host), "{host}");
+        }
     }
 
     #[test]

@@ -517,7 +517,7 @@ fn queues_connect_without_being_asked_for_as_many_as_are_told() {
 /// Discovery is open to all: it must not be a way to the drive.
 #[test]
 fn a_discovery_controller_has_no_io_queues() {
-    let running = Serving { allowed: vec!["nqn.x:friend".into()], ..Serving::default() }.start();
+    let running = Serving { allowed: vec!["nqn.2026-11.org.flashloom:friend".into()], ..Serving::default() }.start();
     let mut stranger = running.host("stranger");
     stranger.subsystem = DISCOVERY_SUBSYSTEM.into();
     stranger.queues = 0;

@@ -38,7 +38,7 @@ fn a_connect_that_does_not_fit_is_refused_with_the_field_at_fault() {
     endless.set_subsystem([b'n'; 256]);
     endless_host.set_host([b'n'; 256]);
     stranger.set_host_id([0x5a; 16]);
-    let other_name = record(SUBSYSTEM, "nqn.x:other", host.controller);
+    let other_name = record(SUBSYSTEM, "nqn.2026-11.org.flashloom:other", host.controller);
     let mut silent = own.clone();
     silent.set_host_id([0; 16]);
     let parameters = |field| (INVALID_PARAMETERS, field);
@@ -49,6 +49,7 @@ fn a_connect_that_does_not_fit_is_refused_with_the_field_at_fault() {
         ("another controller", ADMIN, record(SUBSYSTEM, name, 7), parameters(CONTROLLER)),
         ("a name without end", ADMIN, endless, parameters(SUBSYSTEM_NAME)),
         ("a host's name without end", ADMIN, endless_host, parameters(HOST_NAME)),
+        ("a host's name that is none", ADMIN, record(SUBSYSTEM, "foo", ANY_CONTROLLER), parameters(HOST_NAME)),
         ("a queue of no controller", FIRST, record(SUBSYSTEM, name, 0xfff0), parameters(CONTROLLER)),
         ("a queue of another's controller", FIRST, stranger, parameters(HOST_ID)),
         ("a queue of another name's controller", FIRST, other_name, parameters(HOST_NAME)),
@@ -59,10 +60,14 @@ fn a_connect_that_does_not_fit_is_refused_with_the_field_at_fault() {
     for (what, connect, record, expected) in cases {
         assert_eq!(answer(&running, connect, &record), expected, "{what}");
     }
-    // A controller that is not enabled yet has no I/O queues (Base §3.5.2).
+    // A controller that is not enabled yet, or is no more, has no I/O queues (Base §3.5.2).
     let (_admin, joined) = running.host("early").connect(0, 32, ANY_CONTROLLER);
     let (_, early) = running.host("early").connect(1, 32, joined.result() as u16);
-    assert_eq!(early.status(), Status::COMMAND_SEQUENCE_ERROR, "before the controller is ready");
+    assert_eq!((early.status(), early.result()), parameters(QUEUE), "before the controller is ready");
+    let mut late = running.host("late").attach();
+    late.disable();
+    let (_, refused) = running.host("late").connect(1, 32, late.controller);
+    assert_eq!((refused.status(), refused.result()), parameters(QUEUE), "when it is disabled");
     // None of it touched the host that was there, and others come in.
     assert_eq!(host.queues[0].done(read(0, 8), Payload::Receive(4096)).1, [7; 4096]);
     assert_eq!(answer(&running, ADMIN, &any).0, Status::SUCCESS);
