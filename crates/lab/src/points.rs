@@ -92,22 +92,10 @@ pub(crate) fn tasks(experiment: &Experiment, given: &Given<'_>) -> Result<Vec<Ta
     Ok(tasks.into_iter().map(|(_, task)| task).collect())
 }
 
-/// Refuses an assignment over what an axis varies, where rows would name values that no run had: that of its key, or one without
-/// which two of its choices are the same.
+/// Refuses an assignment over what an axis varies: rows would name values that no run had.
 fn check_varied(experiment: &Experiment, given: &Given<'_>) -> Result<(), LabError> {
     for set in given.sets {
-        let key = key_of(set);
-        let differ_by_it = |axis: &&Axis| {
-            let said = |value: &AxisValue, is_key: bool| -> Vec<(String, String)> {
-                let said = value.set.iter().filter(|one| (one.key == key) == is_key);
-                said.map(|one| (one.key.clone(), one.value.clone())).collect()
-            };
-            let kept: Vec<&AxisValue> = axis.values.iter().filter(|value| value.is_in(given.size)).collect();
-            let by_it = |one, other| said(one, false) == said(other, false) && said(one, true) != said(other, true);
-            let told_by_it = (1..kept.len()).any(|at| kept[..at].iter().any(|other| by_it(other, kept[at])));
-            axis.key.as_deref() == Some(key) || told_by_it
-        };
-        if let Some(axis) = experiment.axes.iter().find(differ_by_it) {
+        if let Some(axis) = experiment.axes.iter().find(|axis| varies(axis, key_of(set))) {
             return Err(LabError::Varied {
                 set: set.clone(),
                 experiment: experiment.name.clone(),
@@ -116,6 +104,13 @@ fn check_varied(experiment: &Experiment, given: &Given<'_>) -> Result<(), LabErr
         }
     }
     Ok(())
+}
+
+/// Whether an axis has values of a key, or choices that do not all say the same of it. What all of them say alike tells none from
+/// another, whatever else does, so that no name is wrong without it.
+fn varies(axis: &Axis, key: &str) -> bool {
+    let said = |value: &AxisValue| value.set.iter().find(|one| one.key == key).map(|one| one.value.clone());
+    axis.key.as_deref() == Some(key) || axis.values.windows(2).any(|pair| said(&pair[0]) != said(&pair[1]))
 }
 
 /// The key of `KEY=VALUE`.
