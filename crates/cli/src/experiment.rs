@@ -285,14 +285,18 @@ impl Carried {
         let said = |trace: &Value| {
             let (file, workload) = (word(trace, "trace"), word(trace, "workload"));
             let [recorded, generated] = ["trace", "generated"].map(|which| described(&trace["statistics"][which]));
+            let skipped = match trace["skipped"].as_u64().unwrap_or_default() {
+                0 => String::new(),
+                count => format!("; {} skipped as unusable", report::of(count, "line")),
+            };
             format!(
-                "  {file} beside {workload}: {}\n    the trace      {recorded}\n    the generated  {generated}\n",
+                "  {file} beside {workload}: {}\n    the trace      {recorded}{skipped}\n    the generated  {generated}\n",
                 word(trace, "relation")
             )
         };
         let said: String = outcome.traces.iter().map(said).collect();
         if said.is_empty() {
-            "\n  traces: the folder has none that belongs to a workload\n".into()
+            "\n  traces: none of the folder's stands beside a workload of these runs\n".into()
         } else {
             format!("\n{said}")
         }

@@ -43,7 +43,7 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "N", default_value = "16", conflicts_with = "queues")]
     workers: String,
     /// Unit of time, for formats that leave it open
-    #[arg(long, value_parser = PossibleValuesParser::new(["ps", "ns", "us", "ms", "s"]))]
+    #[arg(long, value_parser = PossibleValuesParser::new(TimeUnit::OFFERED.map(TimeUnit::name)))]
     unit: Option<String>,
     /// What request sizes of mqsim, ssdsim and disksim are counted in: 512 B sectors [default], or 4 KiB pages as in some conversions
     #[arg(long, value_enum)]

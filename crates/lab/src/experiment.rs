@@ -3,8 +3,9 @@
 use crate::LabError;
 use crate::catalogue::EXPERIMENTS;
 use crate::expression::Expression;
-use crate::file::{self, Assignment, File, Form, Open, RowsOf, Scale, Spans, Trace};
+use crate::file::{self, Assignment, File, Form, Open, RowsOf, Scale, Spans};
 use crate::reference::{Sheet, sheets};
+use crate::traces::Wanted;
 use rig::config::Named;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -52,7 +53,7 @@ pub struct Experiment {
     pub(crate) search: Option<Search>,
     pub(crate) metrics: Vec<Metric>,
     pub(crate) plots: Vec<Plot>,
-    pub(crate) traces: Vec<Trace>,
+    pub(crate) traces: Vec<Wanted>,
     pub(crate) references: Vec<Sheet>,
 }
 
@@ -166,6 +167,7 @@ impl Experiment {
         let metrics = metrics(&tables.metric, &axes, &spans)?;
         let search = tables.search.map(|search| search_of(&search, &axes, &metrics, &spans)).transpose()?;
         let plots = plots(&tables.plot, &axes, &metrics, &spans)?;
+        let traces = tables.trace.iter().map(|trace| Wanted::of(trace, &spans)).collect::<Result<_, _>>()?;
         let references = references(&tables.reference, &axes, &spans)?;
         Ok(Experiment {
             name: name.into(),
@@ -185,15 +187,20 @@ impl Experiment {
             search,
             metrics,
             plots,
-            traces: tables.trace,
+            traces,
             references,
         })
     }
 
     /// Every text that a key is given, of which some may be names of files that runs read.
     pub fn texts(&self) -> impl Iterator<Item = String> + use<'_> {
+        self.assignments().flat_map(Assignment::texts)
+    }
+
+    /// Everything that the file says of configuration keys, whichever runs it is for.
+    pub(crate) fn assignments(&self) -> impl Iterator<Item = &Assignment> {
         let varied = self.axes.iter().flat_map(|axis| &axis.values).flat_map(|value| &value.set);
-        [&self.base, &self.quick, &self.tiny].into_iter().flatten().chain(varied).flat_map(Assignment::texts)
+        [&self.base, &self.quick, &self.tiny].into_iter().flatten().chain(varied)
     }
 
     /// The files of a folder that it would replay; none where the folder cannot be read, which is said when it is.

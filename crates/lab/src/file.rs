@@ -182,19 +182,19 @@ pub(crate) struct Reference {
 }
 
 /// A trace that is replayed beside the workload of a name, where the user has it.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Trace {
     /// The workload, as `workload.phases` names it.
-    pub(crate) beside: String,
+    pub(crate) beside: Spanned<String>,
     /// What the names of such files have in them.
     pub(crate) file: String,
     /// What the pair has in common.
     pub(crate) relation: String,
     /// The format, where it cannot be told from the file.
-    pub(crate) format: Option<String>,
+    pub(crate) format: Option<Spanned<String>>,
     /// The unit of time, where the format leaves it open.
-    pub(crate) unit: Option<String>,
+    pub(crate) unit: Option<Spanned<String>>,
 }
 
 /// A configuration key of a file with its line and its value as TOML.

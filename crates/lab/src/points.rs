@@ -7,6 +7,7 @@ use crate::placement;
 use crate::traces::{self, Recorded};
 use rig::config::{ConfigError, Layers, Resolved, World};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::Path;
 use workload::replay::Trace;
 
@@ -34,12 +35,11 @@ pub(crate) struct Replayed {
 }
 
 impl Replayed {
-    fn open(recorded: &Recorded, resolved: &Resolved) -> Result<Replayed, LabError> {
+    fn open(recorded: &Recorded<'_>, resolved: &Resolved) -> Result<Replayed, LabError> {
         let trace = recorded.open(resolved.device.namespaces[0])?;
         let digest = trace.digest();
-        let phase = resolved.phases.iter().position(|phase| recorded.is_beside(&phase.name));
-        let phase = phase.expect("it stands beside one");
-        Ok(Replayed { trace, digest, name: recorded.name(), relation: recorded.relation.clone(), phase })
+        let phase = recorded.phase(&resolved.phases).expect("it stands beside one");
+        Ok(Replayed { trace, digest, name: recorded.name(), relation: recorded.relation(), phase })
     }
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn tasks(experiment: &Experiment, given: &Given<'_>) -> Result<Vec<Ta
             indices.iter().zip(&experiment.axes).map(|(&at, axis)| nth(axis, at, given.size)).collect();
         let mut points = vec![point(experiment, given, &chosen, None)?];
         for replayed in &found {
-            if points[0].resolved.phases.iter().any(|phase| replayed.is_beside(&phase.name)) {
+            if replayed.phase(&points[0].resolved.phases).is_some() {
                 points.push(point(experiment, given, &chosen, Some(replayed))?);
             }
         }
@@ -89,7 +89,30 @@ pub(crate) fn tasks(experiment: &Experiment, given: &Given<'_>) -> Result<Vec<Ta
         });
         tasks[index].1.steps[indices[search.axis]].extend(points);
     }
-    Ok(tasks.into_iter().map(|(_, task)| task).collect())
+    let tasks: Vec<Task> = tasks.into_iter().map(|(_, task)| task).collect();
+    check_beside(experiment, given, &tasks)?;
+    Ok(tasks)
+}
+
+/// Refuses a trace beside a workload that no run has, in this form or another; one that the user's assignments have taken away is not
+/// the file's fault.
+fn check_beside(experiment: &Experiment, given: &Given<'_>, tasks: &[Task]) -> Result<(), LabError> {
+    const KEY: &str = "workload.phases";
+    if given.sets.iter().any(|set| key_of(set) == KEY) {
+        return Ok(());
+    }
+    let points = || tasks.iter().flat_map(|task| &task.steps).flatten();
+    let phases = || points().flat_map(|point| &point.resolved.phases);
+    let said = experiment.assignments().filter(|one| one.key == KEY);
+    let of_other_forms: Vec<String> = said.flat_map(Assignment::texts).collect();
+    for wanted in &experiment.traces {
+        let is_run = phases().any(|phase| wanted.is_beside(phase));
+        if !is_run && !of_other_forms.iter().any(|name| wanted.is_called(name)) {
+            let known: BTreeSet<&str> = phases().map(|phase| phase.written.as_str()).collect();
+            return Err(wanted.astray(&experiment.file, &known.into_iter().collect::<Vec<_>>().join(", ")));
+        }
+    }
+    Ok(())
 }
 
 /// Refuses an assignment over what an axis varies: rows would name values that no run had.
@@ -133,7 +156,7 @@ fn point(
     experiment: &Experiment,
     given: &Given<'_>,
     chosen: &[&AxisValue],
-    recorded: Option<&Recorded>,
+    recorded: Option<&Recorded<'_>>,
 ) -> Result<Point, LabError> {
     let shown = |(axis, value): (&Axis, &&AxisValue)| format!("{} {}", axis.name, plain(&value.shown));
     let values: Vec<String> = experiment.axes.iter().zip(chosen).map(shown).collect();

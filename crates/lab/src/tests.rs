@@ -376,6 +376,41 @@ fn a_key_that_an_axis_varies_cannot_be_set_for_all_runs() {
 }
 
 #[test]
+fn a_trace_stands_beside_a_workload_by_its_name_or_as_it_is_written_and_beside_no_other() {
+    let folder = folder("beside");
+    std::fs::create_dir_all(&folder).unwrap();
+    let workload = folder.join("Mine.toml");
+    std::fs::write(&workload, "pattern = \"random\"\nread_fraction = 1.0\nsizes = { fixed_bytes = 4096 }\n").unwrap();
+    std::fs::write(folder.join("ours.spc"), "0,8,4096,r,0.5\nno request\n0,16,4096,r,0.5\n").unwrap();
+    let written = workload.to_str().unwrap();
+    let trace = |beside: &str, more: &str| {
+        let text = SWEEP.replace("phases = \"randread\"", &format!("phases = [{written:?}]"));
+        let trace = format!("\n[[trace]]\nbeside = {beside:?}\nfile = \"ours\"\nrelation = \"none\"\n{more}");
+        let experiment = sweep(&(text + &trace))?;
+        let orders = Orders { size: Size::Tiny, sets: &[], jobs: 2, out: None, traces: Some(&folder), watch: &|_| {} };
+        experiment.carry_out(&orders)
+    };
+    for beside in ["mine", written] {
+        let outcome = trace(beside, "format = \"auto\"\n").unwrap();
+        assert_eq!(
+            of(&outcome, "workload_source").iter().filter(|source| **source == "ours.spc").count(),
+            6,
+            "{beside}"
+        );
+        assert_eq!(outcome.traces[0]["skipped"], 1);
+    }
+    for (beside, more, said) in [
+        ("our", "", format!("depth.toml:49: trace.beside is \"our\"; expected a workload of the runs: {written}")),
+        ("mine", "format = \"spx\"\n", "depth.toml:52: trace.format is \"spx\"; expected one of auto, spc, ".into()),
+        ("mine", "unit = \"h\"\n", "depth.toml:52: trace.unit is \"h\"; expected one of ps, ns, us, ms, s".into()),
+    ] {
+        let complaint = trace(beside, more).expect_err(&said).to_string();
+        assert!(complaint.contains(&said), "{complaint}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn commands_of_all_queues_are_dealt_to_them_alike_or_refused() {
     let text = SWEEP.replace("\ntitle =", "\noutstanding = 6\ntitle =").replace("host.queues = 1", "host.queues = 2");
     let text = text.replace("\"depth\"\nkey = \"host.depth\"", "\"depth\"\nkey = \"run.seed\"");

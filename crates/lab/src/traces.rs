@@ -1,24 +1,87 @@
 //! Traces of the user's beside generated workloads: which files of a folder belong to which, and how such a run differs.
 
 use crate::LabError;
-use crate::file::Trace as Wanted;
-use rig::config::ConfigError;
+use crate::file::{self, Spans};
+use rig::config::{ConfigError, Phase};
 use std::path::{Path, PathBuf};
-use workload::replay::{Bounds, Devices, Options, TimeUnit, Trace, format_named};
+use toml::Spanned;
+use workload::replay::{Bounds, Devices, FORMATS, Options, TimeUnit, Trace, format_named};
+
+/// A trace that an experiment sets beside a workload, where the user has it.
+#[derive(Debug)]
+pub(crate) struct Wanted {
+    /// The workload, as runs call it or as they have it written.
+    beside: String,
+    /// Where that is said.
+    line: usize,
+    /// What the names of such files have in them.
+    part: String,
+    relation: String,
+    format: Option<String>,
+    unit: Option<TimeUnit>,
+}
 
 /// A trace of the user's.
 #[derive(Clone)]
-pub(crate) struct Recorded {
-    /// The workload that it stands beside.
-    beside: String,
+pub(crate) struct Recorded<'a> {
+    wanted: &'a Wanted,
     pub(crate) path: PathBuf,
-    /// What the two have in common.
-    pub(crate) relation: String,
-    options: Options,
+}
+
+impl Wanted {
+    /// What a file says of it.
+    pub(crate) fn of(raw: &file::Trace, spans: &Spans<'_>) -> Result<Wanted, LabError> {
+        let formats = || FORMATS.iter().map(|format| format.name());
+        let format = one_of("trace.format", raw.format.as_ref(), ["auto"].into_iter().chain(formats()), spans)?;
+        let unit = one_of("trace.unit", raw.unit.as_ref(), TimeUnit::OFFERED.map(TimeUnit::name), spans)?;
+        Ok(Wanted {
+            beside: raw.beside.get_ref().clone(),
+            line: spans.line(&raw.beside),
+            part: raw.file.clone(),
+            relation: raw.relation.clone(),
+            format: format.map(str::to_owned),
+            unit: unit.and_then(TimeUnit::named),
+        })
+    }
+
+    /// Whether it stands beside the workload of a phase: in whatever capitals, as workloads are named.
+    pub(crate) fn is_beside(&self, phase: &Phase) -> bool {
+        self.is_called(&phase.name) || self.is_called(&phase.written)
+    }
+
+    pub(crate) fn is_called(&self, workload: &str) -> bool {
+        self.beside.eq_ignore_ascii_case(workload)
+    }
+
+    /// The complaint that no run has its workload.
+    pub(crate) fn astray(&self, file: &str, known: &str) -> LabError {
+        LabError::Refused {
+            file: file.into(),
+            line: self.line,
+            key: "trace.beside".into(),
+            found: format!("{:?}", self.beside),
+            expected: format!("a workload of the runs: {known}"),
+        }
+    }
+}
+
+/// A word that is one of these, or none.
+fn one_of<'w>(
+    key: &str,
+    word: Option<&'w Spanned<String>>,
+    known: impl IntoIterator<Item = &'static str>,
+    spans: &Spans<'_>,
+) -> Result<Option<&'w str>, LabError> {
+    let Some(word) = word else { return Ok(None) };
+    let known: Vec<&str> = known.into_iter().collect();
+    match known.contains(&word.get_ref().as_str()) {
+        true => Ok(Some(word.get_ref())),
+        false => Err(spans.refuse(key, word, format!("one of {}", known.join(", ")))),
+    }
 }
 
 /// The traces of a folder that stand beside workloads. Files that nothing asks for are not read.
-pub(crate) fn find(folder: &Path, wanted: &[Wanted]) -> Result<Vec<Recorded>, LabError> {
+pub(crate) fn find<'a>(folder: &Path, wanted: &'a [Wanted]) -> Result<Vec<Recorded<'a>>, LabError> {
     let unreadable = |error: std::io::Error| ConfigError::Unreadable {
         file: folder.display().to_string(),
         reason: format!("{error} (--traces)"),
@@ -27,18 +90,9 @@ pub(crate) fn find(folder: &Path, wanted: &[Wanted]) -> Result<Vec<Recorded>, La
     let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<PathBuf>, _>>().map_err(unreadable)?;
     files.sort();
     let mut found = Vec::new();
-    for Wanted { beside, file, relation, format, unit } in wanted {
-        let options = Options {
-            format: format.as_deref().and_then(format_named),
-            unit: unit.as_deref().and_then(TimeUnit::named),
-            devices: Devices::Fold,
-            lenient: true,
-            ..Options::default()
-        };
-        for path in files.iter().filter(|path| path.is_file() && name(path).contains(file.as_str())) {
-            let (beside, path, relation) = (beside.clone(), path.clone(), relation.clone());
-            found.push(Recorded { beside, path, relation, options });
-        }
+    for wanted in wanted {
+        let is_it = |path: &&PathBuf| path.is_file() && name(path).contains(&wanted.part);
+        found.extend(files.iter().filter(is_it).map(|path| Recorded { wanted, path: path.clone() }));
     }
     Ok(found)
 }
@@ -47,20 +101,32 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-impl Recorded {
+impl Recorded<'_> {
     /// Its file, for tables.
     pub(crate) fn name(&self) -> String {
         name(&self.path)
     }
 
-    /// Whether it stands beside the workload of that name: in whatever capitals, as workloads are named.
-    pub(crate) fn is_beside(&self, workload: &str) -> bool {
-        self.beside.eq_ignore_ascii_case(workload)
+    /// What it has in common with the workload that it stands beside.
+    pub(crate) fn relation(&self) -> String {
+        self.wanted.relation.clone()
+    }
+
+    /// Which of these phases it stands beside.
+    pub(crate) fn phase(&self, phases: &[Phase]) -> Option<usize> {
+        phases.iter().position(|phase| self.wanted.is_beside(phase))
     }
 
     /// Its requests, all devices in one address space, folded into a drive of so many sectors.
     pub(crate) fn open(&self, sectors: u64) -> Result<Trace, LabError> {
-        let options = Options { bounds: Bounds::Wrap(sectors), ..self.options };
+        let options = Options {
+            format: self.wanted.format.as_deref().and_then(format_named),
+            unit: self.wanted.unit,
+            devices: Devices::Fold,
+            bounds: Bounds::Wrap(sectors),
+            lenient: true,
+            ..Options::default()
+        };
         Trace::open(&self.path, &options).map_err(|error| LabError::Trace(error.into()))
     }
 }

@@ -36,14 +36,14 @@ relation = "written for a test"
 drive = "intel-750"
 "#;
 
-/// A fresh folder of this name for results, and one in it of traces: fifty requests of a kind.
+/// A fresh folder of this name for results, and one in it of traces: fifty requests of a kind, and what is none.
 fn with_trace(name: &str, kind: char) -> [PathBuf; 2] {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let traces = folder.join("traces");
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&traces).unwrap();
     let lines: String = (0..50).map(|at| format!("0,{},4096,{kind},{at}.5\n", at * 8)).collect();
-    std::fs::write(traces.join("oltp.spc"), lines).unwrap();
+    std::fs::write(traces.join("oltp.spc"), lines + "no request\n").unwrap();
     [folder, traces]
 }
 
@@ -54,9 +54,12 @@ fn a_sweep_says_when_and_where_it_was_made_and_how_a_trace_differs() {
     let arguments = ["sweep", argument(&sweep), "--out", argument(&folder), "--traces", argument(&traces)];
     let ended = flashloom(&arguments);
     assert_eq!(ended.code, 0, "{}", ended.err);
-    for said in
-        ["the trace      50 requests, 0.0 % reads, 4.00 KiB", "the generated  300 requests, 2", "written for a test"]
-    {
+    for said in [
+        "the trace      50 requests, 0.0 % reads, 4.00 KiB",
+        "boundary; 1 line skipped as unusable",
+        "the generated  300 requests, 2",
+        "written for a test",
+    ] {
         assert!(ended.out.contains(said), "{said}: {}", ended.out);
     }
     assert_eq!(ended.out.matches("beside financial1").count(), 1, "once, not for each series: {}", ended.out);

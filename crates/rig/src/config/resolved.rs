@@ -88,6 +88,8 @@ pub struct Controller {
 pub struct Phase {
     /// The workload's name, or its file's.
     pub name: String,
+    /// The same as `workload.phases` has it.
+    pub written: String,
     /// The workload. `recipe.source(&parameters)` succeeds: it was tried.
     pub recipe: Recipe,
     /// What the run sets of it.

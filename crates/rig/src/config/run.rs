@@ -220,6 +220,7 @@ fn phase(
     let filling = (pages as f64 / (mean_bytes / page as f64).max(1.0)).ceil() as u64;
     Ok(Phase {
         name: named(name).map_or_else(|| stem(name), |workload| workload.name.into()),
+        written: name.into(),
         recipe,
         parameters,
         pace: from.nth("workload.pace", index, count)?,

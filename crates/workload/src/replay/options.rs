@@ -72,10 +72,13 @@ pub enum TimeUnit {
 }
 
 impl TimeUnit {
-    /// The units that a command line offers: `ps`, `ns`, `us`, `ms`, `s`.
+    /// The units that a user may name: `ps`, `ns`, `us`, `ms`, `s`.
+    pub const OFFERED: [Self; 5] =
+        [Self::Picoseconds, Self::Nanoseconds, Self::Microseconds, Self::Milliseconds, Self::Seconds];
+
+    /// The one of these that is called so.
     pub fn named(name: &str) -> Option<Self> {
-        let all = [Self::Picoseconds, Self::Nanoseconds, Self::Microseconds, Self::Milliseconds, Self::Seconds];
-        all.into_iter().find(|unit| unit.name() == name)
+        Self::OFFERED.into_iter().find(|unit| unit.name() == name)
     }
 
     /// Its usual sign.
