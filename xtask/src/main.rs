@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         ["ci"] => return run(STEPS),
         ["ci", "--help" | "-h"] => print!("{}", help()),
         ["tables"] => return told(tidy::fill(&root())),
+        ["pictures"] => return told(step::pictures(&root())),
         ["profiled"] => return told(profiled::build(&root()).map(|program| println!("==> {}", program.display()))),
         [name] if chosen(name).is_some() => return run(chosen(name).as_slice()),
         [name, "--help" | "-h"] if chosen(name).is_some() => {
@@ -39,6 +40,9 @@ fn help() -> String {
     text.push_str("stopping at the first that fails\n");
     STEPS.iter().for_each(|step| text.push_str(&format!("  {:<7} {}\n", step.name, step.summary)));
     text.push_str("\n  tables  writes the tables of docs/ that show results/ anew; `tidy` finds those that differ\n");
+    text.push_str(
+        "  pictures  draws the pictures of results/ anew from the rows beside them; `test` finds those that differ\n",
+    );
     text.push_str(
         "  profiled  builds a program that is arranged by what its own benchmarks count: minutes, and faster\n",
     );

@@ -99,6 +99,12 @@ fn test(root: &Path, totals: &mut Totals) -> Result<(), String> {
     }
 }
 
+/// Draws the pictures of `results/` from the rows beside them, as the test does that compares them.
+pub(crate) fn pictures(root: &Path) -> Result<(), String> {
+    let mut command = cargo(root, "test --quiet --package lab --lib committed_pictures");
+    succeed(command.env("FLASHLOOM_ACCEPT", "1"), "the pictures cannot be drawn")
+}
+
 fn cargo(root: &Path, arguments: &str) -> Command {
     // The cargo that started us, so that a toolchain chosen with `cargo +name` holds for every step.
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));

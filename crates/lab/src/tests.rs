@@ -285,18 +285,6 @@ fn rows_tell_their_phase_where_any_run_has_several() {
 }
 
 #[test]
-fn what_has_no_place_along_the_axis_moves_nothing_else() {
-    let areas = SWEEP.replace(
-        "key = \"host.depth\"\nvalues = [1, 2, 8]\ntiny = [1, 2, 8]",
-        "key = \"host.vectors\"\nvalues = [\"auto\", 1]\ntiny = [\"auto\", 1]",
-    );
-    let areas = areas.replace("form = \"lines\"", "form = \"stacked_area\"").replace("scaled_with = \"depth\"\n", "");
-    let with = carry_out(&sweep(&areas).unwrap(), 2, None).unwrap();
-    let without = carry_out(&sweep(&areas.replace("\"auto\", ", "")).unwrap(), 2, None).unwrap();
-    assert_eq!(with.picture(), without.picture());
-}
-
-#[test]
 fn what_is_wrong_with_a_file_is_said_with_its_place() {
     for (old, new, expected) in [
         (

@@ -1,5 +1,7 @@
 //! One panel: its axes, and lines, bars or areas between them.
 
+use super::along::Place;
+use super::letters::width;
 use super::scale::{Scale, short};
 use super::sheet::escaped;
 use std::fmt::Write;
@@ -12,8 +14,10 @@ const HEIGHT: f64 = 190.0;
 const BOTTOM: f64 = 40.0;
 /// The same where names of categories stand on end.
 const BOTTOM_TURNED: f64 = 92.0;
-/// Letters that fit a category's width without being turned.
-const LETTER: f64 = 6.4;
+/// The widest bar: one that stands alone is no wall.
+const BREADTH_MAX: f64 = 46.0;
+/// The letters of ticks and categories.
+const LETTERS: f64 = 12.0;
 
 /// Axes and what stands between them.
 pub(super) struct Panel {
@@ -29,7 +33,7 @@ pub(super) enum Marks {
     /// Bars of each category.
     Bars(Vec<(String, Vec<Bar>)>),
     Area {
-        xs: Vec<f64>,
+        xs: Vec<Place>,
         layers: Vec<Layer>,
     },
 }
@@ -42,7 +46,7 @@ pub(super) struct Line {
 }
 
 pub(super) struct Spot {
-    pub(super) x: f64,
+    pub(super) x: Place,
     pub(super) y: f64,
     pub(super) range: Option<(f64, f64)>,
 }
@@ -86,7 +90,7 @@ impl Panel {
     fn is_turned(&self) -> bool {
         let Marks::Bars(bars) = &self.marks else { return false };
         let room = self.width() / bars.len().max(1) as f64;
-        bars.iter().any(|(name, _)| name.chars().count() as f64 * LETTER > room)
+        bars.iter().any(|(name, _)| width(name, LETTERS) > room)
     }
 
     /// Width and height with axes and their names.
@@ -164,13 +168,21 @@ impl Svg {
         self.label(12.0, middle, "middle", "soft", label, &format!(" transform=\"rotate(-90 12 {middle:.1})\""));
     }
 
-    /// Names the figures along the horizontal axis, as far as there is room.
-    fn along(&mut self, figures: &[f64], log2: bool) -> Scale {
-        let scale = Scale::along(figures, log2);
+    /// Names the figures along the horizontal axis, or the places that have names of their own, as far as there is room.
+    fn along(&mut self, places: &[&Place], log2: bool) -> Scale {
+        let figures: Vec<f64> = places.iter().map(|place| place.at).collect();
+        let scale = Scale::along(&figures, log2);
+        let named = |place: &&Place| Some((place.at, place.name.clone()?));
+        let mut ticks: Vec<(f64, String)> = places.iter().filter_map(named).collect();
+        ticks.sort_by(|one, other| one.0.total_cmp(&other.0));
+        ticks.dedup_by_key(|tick| tick.0);
+        if ticks.is_empty() {
+            ticks = scale.ticks.iter().map(|&tick| (tick, short(tick))).collect();
+        }
         let mut free_from = f64::NEG_INFINITY;
-        for &tick in &scale.ticks {
-            let (x, name) = (LEFT + self.width * scale.place(tick), short(tick));
-            let half = name.chars().count() as f64 * LETTER / 2.0 + 2.0;
+        for (tick, name) in ticks {
+            let x = LEFT + self.width * scale.place(tick);
+            let half = width(&name, LETTERS) / 2.0 + 2.0;
             if x - half >= free_from {
                 self.label(x, TOP + HEIGHT + 16.0, "middle", "soft", &name, "");
                 free_from = x + half;
@@ -180,23 +192,24 @@ impl Svg {
     }
 
     fn lines(&mut self, lines: &[Line], log2: bool) {
-        let figures: Vec<f64> = lines.iter().flat_map(|line| line.spots.iter().map(|spot| spot.x)).collect();
-        if figures.is_empty() {
+        let places: Vec<&Place> = lines.iter().flat_map(|line| line.spots.iter().map(|spot| &spot.x)).collect();
+        if places.is_empty() {
             return;
         }
-        let along = self.along(&figures, log2);
+        let along = self.along(&places, log2);
         for line in lines {
             let Line { colour, .. } = line;
-            let x = |spot: &Spot| LEFT + self.width * along.place(spot.x);
+            let x = |spot: &Spot| LEFT + self.width * along.place(spot.x.at);
             let path: Vec<String> =
                 line.spots.iter().map(|spot| format!("{:.1},{:.1}", x(spot), self.y(spot.y))).collect();
             let dash = if line.dashed { " stroke-dasharray=\"6 4\"" } else { "" };
             self.put(format_args!("<polyline class=\"l{colour}\" points=\"{}\"{dash}/>", path.join(" ")));
             let marked = line.spots.len() <= 40 && !line.dashed;
             for spot in line.spots.iter().filter(|_| marked) {
-                let (x, y) = (LEFT + self.width * along.place(spot.x), self.y(spot.y));
+                let (x, y) = (LEFT + self.width * along.place(spot.x.at), self.y(spot.y));
                 self.range(x, spot.range);
-                let said = escaped(&format!("{}: {} at {}", line.name, short(spot.y), short(spot.x)));
+                let place = spot.x.name.clone().unwrap_or_else(|| short(spot.x.at));
+                let said = escaped(&format!("{}: {} at {place}", line.name, short(spot.y)));
                 self.put(format_args!(
                     "<circle class=\"f{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"><title>{said}</title></circle>"
                 ));
@@ -217,10 +230,10 @@ impl Svg {
         let room = self.width / bars.len().max(1) as f64;
         for (at, (category, members)) in bars.iter().enumerate() {
             let left = LEFT + room * at as f64;
-            let breadth = room * 0.8 / members.len().max(1) as f64;
+            let breadth = (room * 0.8 / members.len().max(1) as f64).min(BREADTH_MAX);
+            let first = left + (room - breadth * members.len() as f64) / 2.0;
             for (slot, bar) in members.iter().enumerate() {
-                let x = left + room * 0.1 + breadth * slot as f64;
-                self.bar(x, breadth.min(46.0), category, bar);
+                self.bar(first + breadth * slot as f64, breadth, category, bar);
             }
             let (x, y) = (left + room / 2.0, TOP + HEIGHT + 16.0);
             match turned {
@@ -251,16 +264,16 @@ impl Svg {
         self.range(x + breadth / 2.0, bar.range);
     }
 
-    fn area(&mut self, xs: &[f64], layers: &[Layer]) {
+    fn area(&mut self, xs: &[Place], layers: &[Layer]) {
         if xs.is_empty() {
             return;
         }
-        let along = self.along(xs, false);
+        let along = self.along(&xs.iter().collect::<Vec<_>>(), false);
         let mut base = vec![0.0; xs.len()];
         for layer in layers {
             let top: Vec<f64> = base.iter().zip(&layer.heights).map(|(base, height)| base + height).collect();
             let spot = |at: usize, height: f64| {
-                format!("{:.1},{:.1}", LEFT + self.width * along.place(xs[at]), self.y(height))
+                format!("{:.1},{:.1}", LEFT + self.width * along.place(xs[at].at), self.y(height))
             };
             let over = (0..xs.len()).map(|at| spot(at, top[at]));
             let under = (0..xs.len()).rev().map(|at| spot(at, base[at]));
@@ -284,24 +297,37 @@ mod tests {
         Bar { segments: values.iter().map(segment).collect(), range: None }
     }
 
-    /// Upper edge and height of each rectangle.
-    fn rectangles(svg: &str) -> Vec<(f64, f64)> {
+    /// Two attributes of each rectangle.
+    fn rectangles(svg: &str, names: [&str; 2]) -> Vec<(f64, f64)> {
         let field = |text: &str, name: &str| {
-            let (_, rest) = text.split_once(name).expect("the attribute");
+            let (_, rest) = text.split_once(&format!("{name}=\"")).expect("the attribute");
             rest.split_once('"').expect("its end").0.parse().expect("a number")
         };
-        svg.split("<rect ").skip(1).map(|text| (field(text, " y=\""), field(text, "height=\""))).collect()
+        svg.split("<rect ").skip(1).map(|text| (field(text, names[0]), field(text, names[1]))).collect()
+    }
+
+    fn panel(bars: Vec<(String, Vec<Bar>)>) -> Panel {
+        let (title, x_label, y_label) = (String::new(), String::new(), String::new());
+        Panel { title, x_label, y_label, log2: false, marks: Marks::Bars(bars) }
+    }
+
+    #[test]
+    fn bars_stand_around_their_category() {
+        let bars = vec![("a".into(), vec![bar(&[1.0])]), ("b".into(), vec![bar(&[1.0]), bar(&[2.0])])];
+        let drawn = rectangles(&panel(bars).to_svg(), [" x", "width"]);
+        let middles = [drawn[0].0 + drawn[0].1 / 2.0, f64::midpoint(drawn[1].0, drawn[2].0 + drawn[2].1)];
+        for (middle, due) in middles.into_iter().zip([LEFT + 75.0, LEFT + 225.0]) {
+            assert!((middle - due).abs() < 1.0, "{middle}, its name stands at {due}");
+        }
     }
 
     #[test]
     fn bars_below_zero_hang_from_its_line() {
         let bars = vec![("a".into(), vec![bar(&[5.0])]), ("b".into(), vec![bar(&[-1.0, 2.0, -2.0])])];
-        let (title, x_label, y_label) = (String::new(), String::new(), String::new());
-        let panel = Panel { title, x_label, y_label, log2: false, marks: Marks::Bars(bars) };
         // From -4 to 6: zero lies at 0.6 of the height, and a unit is a tenth of it.
         let (zero, unit) = (TOP + 0.6 * HEIGHT, HEIGHT / 10.0);
         let expected = [(zero - 5.0 * unit, 5.0), (zero, 1.0), (zero - 2.0 * unit, 2.0), (zero + unit, 2.0)];
-        let drawn = rectangles(&panel.to_svg());
+        let drawn = rectangles(&panel(bars).to_svg(), [" y", "height"]);
         assert_eq!(drawn.len(), expected.len());
         for ((top, height), (due, units)) in drawn.into_iter().zip(expected) {
             assert!((top - due).abs() < 0.1 && (height - units * unit).abs() < 0.1, "{top} {height}, {due}");

@@ -1,13 +1,18 @@
 //! The picture of an experiment, in the form that its paper's figure has: which rows go into which panel, and as what.
 
+mod along;
 mod chart;
+mod letters;
 mod scale;
 mod sheet;
+#[cfg(test)]
+mod tests;
 
 use crate::experiment::{Experiment, Metric, Plot};
 use crate::file::{Form, Scale};
 use crate::points::plain;
 use crate::rows::Columns;
+use along::{Along, Place};
 use chart::{Bar, Layer, Line, Marks, Panel, Segment, Spot};
 use serde_json::{Map, Value};
 use sheet::Sheet;
@@ -23,10 +28,11 @@ pub(crate) fn draw(experiment: &Experiment, table: &Columns) -> String {
     for plot in &experiment.plots {
         let drawn = |row: &&Row| plot.only.iter().all(|(name, value)| row.get(name) == Some(value));
         let rows: Vec<&Row> = table.rows.iter().filter(drawn).collect();
-        let view = View { experiment, plot, split: split(experiment, plot, &rows) };
+        let along = Along::of(rows.iter().filter_map(|row| row.get(&plot.x)));
+        let log2 = plot.x_scale == Scale::Log2 && along.is_of_figures();
+        let view = View { experiment, plot, split: split(experiment, plot, &rows), along };
         for (title, rows) in view.panels(&rows) {
             let marks = view.marks(&rows, &mut sheet);
-            let log2 = plot.x_scale == Scale::Log2;
             sheet.panels.push(Panel {
                 title,
                 x_label: plot.x_label.clone(),
@@ -39,9 +45,11 @@ pub(crate) fn draw(experiment: &Experiment, table: &Columns) -> String {
     sheet.to_svg()
 }
 
-/// Columns that tell rows apart beyond the horizontal axis and the panels.
+/// Columns that tell rows apart beyond the horizontal axis and the panels. What a search has looked for along its axis is a result.
 fn split(experiment: &Experiment, plot: &Plot, rows: &[&Row]) -> Vec<String> {
-    let axes = experiment.axes.iter().map(|axis| axis.name.as_str());
+    let searched = experiment.search.as_ref().map(|search| search.axis);
+    let varied = experiment.axes.iter().enumerate().filter(|(at, _)| searched != Some(*at));
+    let axes = varied.map(|(_, axis)| axis.name.as_str());
     let mut columns = vec!["series"];
     columns.extend(axes.filter(|name| *name != "series"));
     columns.extend(["phase", "workload_source"]);
@@ -55,6 +63,7 @@ struct View<'a> {
     experiment: &'a Experiment,
     plot: &'a Plot,
     split: Vec<String>,
+    along: Along,
 }
 
 fn words(row: &Row, columns: &[String]) -> String {
@@ -111,6 +120,10 @@ impl View<'_> {
         }
     }
 
+    fn place(&self, row: &Row) -> Option<Place> {
+        self.along.place(row.get(&self.plot.x)?)
+    }
+
     fn range(&self, row: &Row, metric: &Metric) -> Option<(f64, f64)> {
         let [low, high] = self.plot.range.as_ref().filter(|_| metric.name == self.plot.y[0])?;
         Some((row[low].as_f64()?, row[high].as_f64()?))
@@ -121,8 +134,7 @@ impl View<'_> {
         for (key, rows) in grouped(rows, &self.split) {
             for metric in self.metrics() {
                 let spot = |row: &&Row| {
-                    let (x, y) = (row[&self.plot.x].as_f64()?, row[&metric.name].as_f64()?);
-                    Some(Spot { x, y, range: self.range(row, metric) })
+                    Some(Spot { x: self.place(row)?, y: row[&metric.name].as_f64()?, range: self.range(row, metric) })
                 };
                 let spots: Vec<Spot> = rows.iter().filter_map(spot).collect();
                 if !spots.is_empty() {
@@ -170,8 +182,7 @@ impl View<'_> {
 
     fn area(&self, rows: &[&Row], sheet: &mut Sheet) -> Marks {
         // A row that is nowhere along the axis is not drawn.
-        let (xs, rows): (Vec<f64>, Vec<&Row>) =
-            rows.iter().filter_map(|row| Some((row[&self.plot.x].as_f64()?, *row))).unzip();
+        let (xs, rows): (Vec<Place>, Vec<&Row>) = rows.iter().filter_map(|row| Some((self.place(row)?, *row))).unzip();
         let layer = |metric: &Metric| {
             let heights = rows.iter().map(|row| row[&metric.name].as_f64().unwrap_or(0.0)).collect();
             Layer { colour: sheet.colour(&metric.label), name: metric.label.clone(), heights }

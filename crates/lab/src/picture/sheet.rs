@@ -1,6 +1,7 @@
 //! The sheet that panels lie on: title, legend, colours for light and dark, and the SVG around it all.
 
 use super::chart::Panel;
+use super::letters::{bold_width, lines, width};
 use std::fmt::Write;
 
 /// Told apart by most people who see few colours, on white and, the second of each, on black.
@@ -17,8 +18,14 @@ const COLOURS: [(&str, &str); 10] = [
     ("#6b8f12", "#b7dd55"),
 ];
 const GAP: f64 = 18.0;
-/// Width of a letter, about: no font is measured.
-const LETTER: f64 = 6.6;
+/// The letters of the title, of what is below it, and of the legend.
+const TITLE: f64 = 15.0;
+const SOURCE: f64 = 11.0;
+const NAME: f64 = 12.0;
+/// From one line of what is below the title to the next.
+const LINE: f64 = 14.0;
+/// What a legend's name has before it, its colour, and behind it.
+const BESIDE_NAME: f64 = 25.0;
 
 /// A title, a legend and panels.
 pub(super) struct Sheet {
@@ -52,10 +59,10 @@ impl Sheet {
         let sizes: Vec<(f64, f64)> = self.panels.iter().map(Panel::size).collect();
         let rows: Vec<&[(f64, f64)]> = sizes.chunks(columns).collect();
         let width_of = |row: &[(f64, f64)]| row.iter().map(|size| size.0 + GAP).sum::<f64>() + GAP;
-        let title = LETTER * 1.25 * self.title.chars().count() as f64 + 2.0 * GAP;
-        let width = rows.iter().map(|row| width_of(row)).fold(title.max(380.0), f64::max);
-        let (legend, legend_height) = self.legend(width);
-        let mut y = 54.0 + legend_height;
+        let wide = rows.iter().map(|row| width_of(row)).fold(self.least_width(), f64::max);
+        let (source, source_height) = self.source(wide);
+        let (legend, legend_height) = self.legend(wide, 64.0 + source_height);
+        let mut y = 54.0 + source_height + legend_height;
         let mut body = String::new();
         let mut panels = self.panels.iter();
         for row in rows {
@@ -67,23 +74,42 @@ impl Sheet {
             }
             y += row.iter().map(|size| size.1).fold(0.0, f64::max) + GAP;
         }
-        let (title, source) = (escaped(&self.title), escaped(&self.source));
+        let title = escaped(&self.title);
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {y:.0}\" width=\"{width:.0}\" height=\"{y:.0}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {wide:.0} {y:.0}\" width=\"{wide:.0}\" height=\"{y:.0}\" \
              role=\"img\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n<title>{title}</title>\n<style>{}</style>\n\
-             <rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n<text class=\"ink\" x=\"{GAP}\" y=\"24\" font-size=\"15\" \
-             font-weight=\"600\">{title}</text>\n<text class=\"soft\" x=\"{GAP}\" y=\"42\" font-size=\"11\">{source}</text>\n\
-             {legend}{body}</svg>\n",
+             <rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n<text class=\"ink\" x=\"{GAP}\" y=\"24\" font-size=\"{TITLE}\" \
+             font-weight=\"600\">{title}</text>\n{source}{legend}{body}</svg>\n",
             style()
         )
     }
 
-    /// Names beside their colours, in as many lines as they need.
-    fn legend(&self, width: f64) -> (String, f64) {
-        let (mut x, mut y, mut text) = (GAP, 64.0, String::new());
+    /// What the title, each word below it and each name of the legend need.
+    fn least_width(&self) -> f64 {
+        let words = self.source.split_whitespace().map(|word| width(word, SOURCE));
+        let names = self.legend.iter().map(|name| BESIDE_NAME + width(name, NAME));
+        let title = bold_width(&self.title, TITLE);
+        words.chain(names).fold(title, f64::max).max(344.0) + 2.0 * GAP
+    }
+
+    /// Where it is from, in as many lines as that needs, and the height of those after the first.
+    fn source(&self, wide: f64) -> (String, f64) {
+        let (mut text, mut below) = (String::new(), 0.0);
+        for (at, line) in lines(&self.source, SOURCE, wide - 2.0 * GAP).iter().enumerate() {
+            below = LINE * at as f64;
+            let (y, line) = (42.0 + below, escaped(line));
+            writeln!(text, "<text class=\"soft\" x=\"{GAP}\" y=\"{y}\" font-size=\"{SOURCE}\">{line}</text>")
+                .expect("strings do not fail");
+        }
+        (text, below)
+    }
+
+    /// Names beside their colours from that height on, in as many lines as they need, and how high it is.
+    fn legend(&self, wide: f64, top: f64) -> (String, f64) {
+        let (mut x, mut y, mut text) = (GAP, top, String::new());
         for (at, name) in self.legend.iter().enumerate() {
-            let length = 22.0 + LETTER * name.chars().count() as f64;
-            if x > GAP && x + length > width - GAP {
+            let length = BESIDE_NAME + width(name, NAME);
+            if x > GAP && x + length > wide - GAP {
                 (x, y) = (GAP, y + 18.0);
             }
             let (colour, name) = (at % COLOURS.len(), escaped(name));
@@ -97,7 +123,7 @@ impl Sheet {
             .expect("strings do not fail");
             x += length;
         }
-        (text, y - 64.0 + 24.0)
+        (text, y - top + 24.0)
     }
 }
 
@@ -119,7 +145,53 @@ fn style() -> String {
     format!("{light}@media (prefers-color-scheme: dark){{{dark}}}")
 }
 
-/// Text as SVG holds it.
+/// Text as SVG holds it: without the signs that no XML has, however they are written (XML 1.0 §2.2).
 pub(super) fn escaped(text: &str) -> String {
+    let is_held =
+        |sign: &char| !matches!(sign, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}');
+    let text: String = text.chars().filter(is_held).collect();
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Left edges of what begins with these words, of each.
+    fn lefts(svg: &str, what: &str) -> Vec<f64> {
+        let left = |text: &str| text.split_once("x=\"").and_then(|(_, rest)| rest.split('"').next()?.parse().ok());
+        svg.split(what).skip(1).map(|text| left(text).expect("where it begins")).collect()
+    }
+
+    #[test]
+    fn a_long_source_is_broken_and_pushes_down_what_is_below_it() {
+        let long =
+            "where it is from, and whoever asks has to read all of it before anything else is seen here".repeat(2);
+        let [short, broken] = ["here", &long].map(|source| Sheet::new("Title", source).to_svg());
+        let height = |svg: &str| svg.split("height=\"").nth(1).and_then(|rest| rest.split('"').next()?.parse().ok());
+        let [low, high]: [f64; 2] = [&short, &broken].map(|svg| height(svg).expect("its height"));
+        assert_eq!(high - low, LINE * (broken.matches("class=\"soft\"").count() - 1) as f64);
+        assert!(high > low && broken.contains("viewBox=\"0 0 380 "), "{broken}");
+    }
+
+    #[test]
+    fn a_colour_lies_beside_its_own_name_and_over_no_other() {
+        let mut sheet = Sheet::new("Title", "here");
+        for name in ["MANY CAPITALS, AND MM", "small", "SLC", "MLC"] {
+            sheet.colour(name);
+        }
+        let (legend, _) = sheet.legend(1_000.0, 64.0);
+        let (colours, names) = (lefts(&legend, "<rect "), lefts(&legend, "<text "));
+        for ((name, left), next) in sheet.legend.iter().zip(&names).zip(&colours[1..]) {
+            // As wide as DejaVu Sans draws capitals on the mean; most fonts are narrower.
+            let capitals = name.chars().filter(char::is_ascii_uppercase).count() as f64;
+            assert!(left + 8.5 * capitals + 6.6 * (name.len() as f64 - capitals) < *next + 6.6, "{name}: {legend}");
+        }
+        assert_eq!(colours.len(), 4);
+    }
+
+    #[test]
+    fn no_text_makes_the_picture_ill_formed() {
+        assert_eq!(escaped("a\u{1}<b>\u{1b}[0m & \"c\"\u{ffff}\ttab"), "a&lt;b&gt;[0m &amp; &quot;c&quot;\ttab");
+    }
 }

@@ -1,0 +1,97 @@
+//! That the pictures in `results/` are what their rows draw; `cargo xtask pictures` writes them.
+
+use super::draw;
+use crate::points::plain;
+use crate::rows::Columns;
+use crate::{EXPERIMENTS, Experiment};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The picture of rows that were kept.
+fn drawn(experiment: &Experiment, json: &str) -> String {
+    let results: Value = serde_json::from_str(json).expect("results are JSON");
+    let rows = results["rows"].as_array().expect("they have rows");
+    let rows = rows.iter().map(|row| row.as_object().expect("a row has columns").clone()).collect();
+    draw(experiment, &Columns { names: Vec::new(), rows })
+}
+
+const AREAS: &str = r#"
+title = "Areas"
+summary = "one above the other"
+source = "a test"
+
+[[axis]]
+name = "request"
+key = "workload.block_bytes"
+values = ["4KiB"]
+
+[[metric]]
+name = "iops"
+value = "iops"
+
+[[plot]]
+form = "stacked_area"
+x = "request"
+y = ["iops"]
+"#;
+
+/// A picture of one series that has ever more, in these places along the axis.
+fn along(form: &str, places: &[Value]) -> String {
+    let experiment = Experiment::read("areas", "areas.toml", &AREAS.replace("stacked_area", form)).unwrap();
+    let row = |(at, place): (usize, &Value)| json!({ "series": "a", "request": place, "iops": 5 - at });
+    let rows: Vec<Value> = places.iter().enumerate().map(row).collect();
+    drawn(&experiment, &json!({ "rows": rows }).to_string())
+}
+
+fn is_marked(panel: &str) -> bool {
+    ["<polyline ", "<rect ", "<polygon "].iter().any(|mark| panel.contains(mark))
+}
+
+#[test]
+fn texts_along_the_axis_are_drawn_and_named() {
+    for form in ["lines", "stacked_area"] {
+        for places in [["4KiB", "64KiB"].map(Value::from), [json!("auto"), json!(1)]] {
+            let picture = along(form, &places);
+            assert!(picture.lines().any(|line| line.starts_with("<g ") && is_marked(line)), "{picture}");
+            for place in &places {
+                let name = format!(">{}<", plain(place));
+                assert!(picture.contains(&name), "{name}: {picture}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_has_no_place_along_the_axis_moves_nothing_else() {
+    let places = [json!(4), json!(8), Value::Null];
+    assert_eq!(along("stacked_area", &places), along("stacked_area", &places[..2]));
+}
+
+/// `FLASHLOOM_ACCEPT=1` writes those that differ.
+#[test]
+fn committed_pictures_are_what_their_rows_draw_with_marks_in_every_panel() {
+    let results = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results");
+    let mut differ = Vec::new();
+    for folder in [results.clone(), results.join("full")] {
+        for named in EXPERIMENTS {
+            let path = |ending: &str| folder.join(format!("{}.{ending}", named.name));
+            let Ok(json) = std::fs::read_to_string(path("json")) else { continue };
+            let picture = drawn(&Experiment::named(named.name).unwrap(), &json);
+            let panels: Vec<&str> = picture.lines().filter(|line| line.starts_with("<g ")).collect();
+            assert!(
+                !panels.is_empty() && panels.iter().all(|panel| is_marked(panel)),
+                "{}: an empty panel",
+                path("svg").display()
+            );
+            if std::fs::read_to_string(path("svg")).is_ok_and(|kept| kept == picture) {
+                continue;
+            }
+            if std::env::var_os("FLASHLOOM_ACCEPT").is_some() {
+                std::fs::write(path("svg"), picture).unwrap();
+            } else {
+                differ.push(named.name);
+            }
+        }
+    }
+    assert!(differ.is_empty(), "other pictures than their rows draw: {differ:?}; to draw them: cargo xtask pictures");
+}
