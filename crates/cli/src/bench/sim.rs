@@ -27,12 +27,12 @@ pub(super) fn speed(bench: &mut Bench<'_>) -> anyhow::Result<()> {
         bench.put(format!("{workload}: turns a request"), turns / each, "", digest);
         bench.put(format!("{workload}: a turn"), seconds * 1e9 / turns, "ns", digest);
         bench.put(format!("{workload}: building the drive"), built * 1e3, "ms", digest);
-        bench.put(format!("{workload}: resident memory"), resident_mib(), "MiB", digest);
+        bench.put(format!("{workload}: resident memory of the process"), resident_mib(), "MiB", digest);
     }
     Ok(())
 }
 
-/// Resident memory with every logical page written and the map touched at random.
+/// What a run adds to the resident memory, with every logical page written and the map touched at random.
 pub(super) fn memory(bench: &mut Bench<'_>) -> anyhow::Result<()> {
     let ios = bench.repeat(1_000_000, 500);
     let before = resident_mib();

@@ -336,7 +336,15 @@ fn benches_measure_something_and_repeat_themselves() {
     for name in ["an addition after another", "a load after another, in 32 KiB", "a load after another, in 64 MiB"] {
         assert!(figures.iter().any(|figure| figure["name"] == name && figure["unit"] == "ns"), "{name}: {first}");
     }
-    for (figure, again) in figures.iter().zip(second.as_array().unwrap()) {
+    // Of `memory` alone as of all: what is measured beside it takes nothing away.
+    let resident = |of: &Value| {
+        let is_it = |figure: &&Value| figure["name"].as_str().unwrap().ends_with("every page written: resident memory");
+        of.as_array().unwrap().iter().find(is_it).expect("the memory of a run")["value"].as_f64().unwrap()
+    };
+    let [among, alone] = [&first, &bench("memory")].map(resident);
+    assert!(among > 0.8 * alone && alone > 0.5, "{among} MiB among others, {alone} MiB alone");
+    let of_sim = figures.iter().filter(|figure| figure["bench"] == "sim");
+    for (figure, again) in of_sim.zip(second.as_array().unwrap()) {
         assert!(figure["value"].is_number() && figure["digest"] == again["digest"], "{figure} {again}");
     }
 }
