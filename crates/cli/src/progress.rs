@@ -79,10 +79,10 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
+    /// How many runs there are is known when the first of them is over.
     pub(crate) fn new(watched: bool, name: &str) -> Runs {
         let bar = if watched { ProgressBar::new(0) } else { ProgressBar::hidden() };
-        let style = "{prefix} {bar:24} {pos} of {len} runs, {eta} left ({msg})";
-        bar.set_style(ProgressStyle::with_template(style).expect("a template of ours"));
+        bar.set_style(ProgressStyle::with_template("{prefix} {spinner} {elapsed}").expect("a template of ours"));
         bar.set_prefix(name.to_owned());
         if watched {
             bar.enable_steady_tick(EVERY);
@@ -112,6 +112,10 @@ impl Runs {
 
     /// A run is over.
     pub(crate) fn show(&self, progress: &lab::Progress<'_>) {
+        if self.bar.length() == Some(0) {
+            let style = "{prefix} {bar:24} {pos} of {len} runs, {eta} left ({msg})";
+            self.bar.set_style(ProgressStyle::with_template(style).expect("a template of ours"));
+        }
         self.bar.set_length(progress.total as u64);
         self.bar.set_position(progress.done as u64);
         self.bar.set_message(progress.point.to_owned());

@@ -331,7 +331,7 @@ fn metrics(raw: &[file::Metric], axes: &[Axis], spans: &Spans<'_>) -> Result<Vec
         }
         let value = Expression::parse(metric.value.get_ref())
             .map_err(|expected| spans.refuse("metric.value", &metric.value, expected))?;
-        let axis = |name| axis_named(axes, "metric.scaled_with", name, spans);
+        let axis = |name| scale_of(axes, name, spans);
         let over = |name| axis_named(axes, "metric.spread_over", name, spans);
         metrics.push(Metric {
             name: name.clone(),
@@ -345,6 +345,16 @@ fn metrics(raw: &[file::Metric], axes: &[Axis], spans: &Spans<'_>) -> Result<Vec
         });
     }
     Ok(metrics)
+}
+
+/// The axis that a figure grows with.
+fn scale_of(axes: &[Axis], name: &Spanned<String>, spans: &Spans<'_>) -> Result<usize, LabError> {
+    const KEY: &str = "metric.scaled_with";
+    let axis = axis_named(axes, KEY, name, spans)?;
+    match axes[axis].values.iter().find(|value| !value.shown.is_number()) {
+        Some(other) => Err(spans.refuse(KEY, name, format!("an axis of numbers, of which {} is none", other.shown))),
+        None => Ok(axis),
+    }
 }
 
 /// Axes and the value that is meant of each.

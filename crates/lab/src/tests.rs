@@ -307,6 +307,11 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
         ),
         ("{ series = \"plain\" }", "{ series = \"none\" }", "expected one of \"xor\", \"plain\""),
         (
+            "scaled_with = \"depth\"",
+            "scaled_with = \"series\"",
+            "depth.toml:29: metric.scaled_with is \"series\"; expected an axis of numbers, of which \"xor\" is none",
+        ),
+        (
             "spread_over = \"series\"",
             "spread_over = \"seed\"",
             "metric.spread_over is \"seed\"; expected one of depth, series",
