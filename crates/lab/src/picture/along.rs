@@ -30,6 +30,8 @@ impl Along {
             }
         }
         match &known[..] {
+            // A column that says nothing has one place for all.
+            [] => Along::Categories(vec![Value::Null]),
             _ if known.iter().all(Value::is_number) => Along::Numbers,
             _ if known.iter().all(|value| size(value).is_some()) => Along::Sizes,
             _ => Along::Categories(known),
@@ -43,7 +45,8 @@ impl Along {
             Along::Sizes => size(value),
             Along::Categories(known) => known.iter().position(|other| other == value).map(|at| at as f64),
         };
-        Some(Place { at: at?, name: (*self != Along::Numbers).then(|| plain(value)) })
+        let name = || if value.is_null() { String::new() } else { plain(value) };
+        Some(Place { at: at?, name: (*self != Along::Numbers).then(name) })
     }
 
     /// Whether places are figures, which alone have a logarithm.
@@ -73,6 +76,7 @@ mod tests {
         assert_eq!(places(&[json!("4KiB"), json!("64k"), json!(512)]), [Some(4096.0), Some(65_536.0), Some(512.0)]);
         assert_eq!(places(&[json!("auto"), json!(9), json!("auto"), json!(1)]), [0.0, 1.0, 0.0, 2.0].map(Some));
         assert_eq!(places(&[json!(true), json!(false)]), [Some(0.0), Some(1.0)]);
+        assert_eq!(places(&[json!(null), json!(null)]), [Some(0.0); 2], "a column that no row has");
         let named = |value: Value| Along::of([&value]).place(&value).and_then(|place| place.name);
         assert_eq!(
             (named(json!("4KiB")), named(json!(4)), named(json!(true))),

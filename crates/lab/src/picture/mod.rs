@@ -28,7 +28,7 @@ pub(crate) fn draw(experiment: &Experiment, table: &Columns) -> String {
     for plot in &experiment.plots {
         let drawn = |row: &&Row| plot.only.iter().all(|(name, value)| row.get(name) == Some(value));
         let rows: Vec<&Row> = table.rows.iter().filter(drawn).collect();
-        let along = Along::of(rows.iter().filter_map(|row| row.get(&plot.x)));
+        let along = Along::of(rows.iter().map(|row| cell(row, &plot.x)));
         let log2 = plot.x_scale == Scale::Log2 && along.is_of_figures();
         let view = View { experiment, plot, split: split(experiment, plot, &rows), along };
         for (title, rows) in view.panels(&rows) {
@@ -64,6 +64,11 @@ struct View<'a> {
     plot: &'a Plot,
     split: Vec<String>,
     along: Along,
+}
+
+/// What a row has in a column; nothing where a table has no need of it, as of phases where each run has one.
+fn cell<'r>(row: &'r Row, column: &str) -> &'r Value {
+    row.get(column).unwrap_or(&Value::Null)
 }
 
 fn words(row: &Row, columns: &[String]) -> String {
@@ -121,7 +126,7 @@ impl View<'_> {
     }
 
     fn place(&self, row: &Row) -> Option<Place> {
-        self.along.place(row.get(&self.plot.x)?)
+        self.along.place(cell(row, &self.plot.x))
     }
 
     fn range(&self, row: &Row, metric: &Metric) -> Option<(f64, f64)> {

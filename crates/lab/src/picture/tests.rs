@@ -67,6 +67,14 @@ fn what_has_no_place_along_the_axis_moves_nothing_else() {
     assert_eq!(along("stacked_area", &places), along("stacked_area", &places[..2]));
 }
 
+#[test]
+fn a_column_that_no_row_has_is_one_place() {
+    let text = AREAS.replace("x = \"request\"", "x = \"phase\"").replace("stacked_area", "lines");
+    let picture =
+        drawn(&Experiment::read("areas", "areas.toml", &text).unwrap(), r#"{"rows": [{"series": "a", "iops": 5}]}"#);
+    assert!(picture.contains("<circle "), "{picture}");
+}
+
 /// `FLASHLOOM_ACCEPT=1` writes those that differ.
 #[test]
 fn committed_pictures_are_what_their_rows_draw_with_marks_in_every_panel() {
