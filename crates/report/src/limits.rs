@@ -150,8 +150,8 @@ fn busiest(Bound { resource, utilisation, iops_bound }: &Bound, summary: &Summar
     format!("the {resource} {are} the busiest ({busy}) and{how} would allow {allowed} IOPS")
 }
 
-/// What requests wait for so much of their time at least, and the share. Of a part that is what exceeds all that threads do for a request, for
-/// whichever part they do it; a line before threads is nothing but waiting.
+/// What requests wait for so much of their time at least, and the share. Of a part that is what exceeds all that threads do for a request,
+/// for whichever part they do it; a line before threads is nothing but waiting.
 fn wait(summary: &Summary, least: f64) -> Option<(String, f64)> {
     let latency: f64 = summary.breakdown.iter().map(|(_, time)| time).sum();
     let busy: f64 = summary.groups.iter().map(|(_, group)| group.utilisation * f64::from(group.threads)).sum();
@@ -167,8 +167,9 @@ fn wait(summary: &Summary, least: f64) -> Option<(String, f64)> {
     found.or_else(|| ranges().filter(is_so_much)).map(|(what, time)| (what, time / latency))
 }
 
-/// Time of a request in the parts between which its wait for room is split, where a reclaim that somebody needs is under way nearly always on
-/// each thread that translates: it waits for an entry of the buffer whose page cannot leave, for its own page's place, and in line for that.
+/// Time of a request in the parts between which its wait for room is split, where a reclaim that somebody needs is under way nearly always
+/// on each thread that translates: it waits for an entry of the buffer whose page cannot leave, for its own page's place, and in line for
+/// that.
 fn reclaim(summary: &Summary) -> Option<f64> {
     let translates = ["trans", "instance", "ftl"];
     let (_, group) = summary.groups.iter().find(|(name, _)| translates.contains(name))?;
