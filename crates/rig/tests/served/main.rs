@@ -195,6 +195,15 @@ impl Running {
         figure.parse().expect("a count")
     }
 
+    /// Waits until a figure is what it must come to: figures follow the answers that they count.
+    fn wait_for_figure(&self, name: &str, wanted: u64) {
+        let began = Instant::now();
+        while self.figure(name) != wanted {
+            assert!(began.elapsed() < Duration::from_secs(120), "{name} stays {}", self.figure(name));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
     /// Waits until only so many connections are left.
     fn wait_for_connections(&self, left: u64) {
         let began = Instant::now();
