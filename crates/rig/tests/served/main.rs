@@ -196,21 +196,17 @@ impl Running {
     }
 
     /// Waits until a figure is what it must come to: figures follow the answers that they count.
-    fn wait_for_figure(&self, name: &str, wanted: u64) {
+    fn wait_for_figure(&self, name: &str, is_so: impl Fn(u64) -> bool) {
         let began = Instant::now();
-        while self.figure(name) != wanted {
+        while !is_so(self.figure(name)) {
             assert!(began.elapsed() < Duration::from_secs(120), "{name} stays {}", self.figure(name));
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::sleep(Duration::from_millis(50));
         }
     }
 
     /// Waits until only so many connections are left.
     fn wait_for_connections(&self, left: u64) {
-        let began = Instant::now();
-        while self.connections() > left {
-            assert!(began.elapsed() < Duration::from_secs(120), "{} connections stay open", self.connections());
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        self.wait_for_figure("flashloom_connections", |connections| connections <= left);
     }
 
     /// Ends it; it must have gone well.

@@ -156,7 +156,7 @@ fn nothing_of_a_queue_is_done_behind_the_answer_to_its_disconnect() {
     assert_eq!(running.figure("flashloom_writes_total"), 0, "they are at the drive still");
     let mut told: Vec<u16> = (0..4).map(|_| host.queues[0].finish().expect("an answer").0.command_id()).collect();
     assert_eq!(told[3], sent[3], "the Disconnect is the last");
-    running.wait_for_figure("flashloom_writes_total", 3);
+    running.wait_for_figure("flashloom_writes_total", |writes| writes == 3);
     told.sort_unstable();
     assert_eq!(told, sent);
     assert!(other.queues[0].done(read(0, 24), Payload::Receive(24 * 512)).1 == [5; 24 * 512]);
