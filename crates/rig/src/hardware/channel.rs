@@ -27,15 +27,35 @@ struct UnderWay {
     key: CommandKey,
     /// The level of the retry table that it is read at.
     level: u32,
+    /// Of its pages those that could not be decoded at this level, a bit each.
+    undecoded: u8,
 }
 
-/// What happens when a page is decoded.
-#[derive(Clone, Copy, Debug)]
-enum Decoded {
-    /// All pages of a transaction are.
-    Done(TransactionTag),
-    /// Some could not be: they are read again.
-    Retry(Transaction),
+const _: () = assert!(PLANES_MAX <= u8::BITS as usize, "a bit for each page of a transaction");
+
+impl UnderWay {
+    fn new(transaction: Transaction, key: CommandKey) -> Self {
+        UnderWay { transaction, media: [Media::Good; PLANES_MAX], key, level: 0, undecoded: 0 }
+    }
+
+    /// Which of its pages this is.
+    fn place(&self, ppn: Ppn) -> usize {
+        let place = self.transaction.pages().iter().position(|page| page.ppn == ppn);
+        place.expect("what is read again is of the transaction")
+    }
+
+    /// The same at the next level, for those of its pages that could not be decoded.
+    fn next_level(&mut self) -> Transaction {
+        let undecoded = std::mem::take(&mut self.undecoded);
+        let mut again = Transaction { slot_count: 0, ..self.transaction };
+        for place in (0..PLANES_MAX).filter(|place| undecoded >> place & 1 == 1) {
+            let to = usize::from(again.slot_count);
+            (again.slots[to], again.pieces[to]) = (self.transaction.slots[place], self.transaction.pieces[place]);
+            again.slot_count += 1;
+        }
+        self.level += 1;
+        again
+    }
 }
 
 /// What a channel needs of the device around it.
@@ -77,7 +97,7 @@ pub(crate) struct ChannelStage {
     under_way: Vec<Option<UnderWay>>,
     finished: Vec<Finished>,
     /// What is being decoded, by when it is and in which order it began.
-    decoding: VecDeque<(Time, Decoded)>,
+    decoding: VecDeque<(Time, TransactionTag)>,
     payload: Vec<u64>,
     /// What was asked for while the dies stand still.
     held: VecDeque<ChannelRequest>,
@@ -179,7 +199,7 @@ impl ChannelStage {
         if self.under_way.len() <= tag {
             self.under_way.resize(tag + 1, None);
         }
-        self.under_way[tag] = Some(UnderWay { transaction, media: [Media::Good; PLANES_MAX], key, level: 0 });
+        self.under_way[tag] = Some(UnderWay::new(transaction, key));
         self.submit(turn, transaction);
         if self.timed {
             self.set_alarm(turn);
@@ -224,58 +244,51 @@ impl ChannelStage {
             turn.note(Note::DieBusy { die: die.0, operation, ppn, key, from });
         }
         let level = self.under_way(transaction.tag).level;
-        let mut again: Option<Transaction> = None;
         let mut decoding = Span::ZERO;
-        for (&slot, &pieces) in transaction.pages().iter().zip(&transaction.pieces) {
+        for &slot in transaction.pages() {
             let media = match transaction.operation {
-                Operation::Read => match self.read(turn, level, slot) {
-                    Ok((media, time)) => {
-                        decoding = decoding.max(time);
-                        media
-                    }
-                    Err(time) => {
-                        decoding = decoding.max(time);
-                        let again = again.get_or_insert(Transaction { slot_count: 0, ..*transaction });
-                        let place = usize::from(again.slot_count);
-                        (again.slots[place], again.pieces[place]) = (slot, pieces);
-                        again.slot_count += 1;
-                        continue;
-                    }
-                },
-                Operation::Program => self.program(turn, slot),
-                Operation::Erase => self.erase(turn, slot),
+                Operation::Read => {
+                    let (media, time) = self.read(turn, level, slot);
+                    decoding = decoding.max(time);
+                    media
+                }
+                Operation::Program => Some(self.program(turn, slot)),
+                Operation::Erase => Some(self.erase(turn, slot)),
             };
             let under_way = self.under_way(transaction.tag);
-            let at = under_way.transaction.pages().iter().position(|page| page.ppn == slot.ppn);
-            under_way.media[at.expect("what is read again is of the transaction")] = media;
+            let place = under_way.place(slot.ppn);
+            match media {
+                // As it is already; and all of it is read at once further on, which waits for what was written of it in parts.
+                Some(Media::Good) => {}
+                Some(media) => under_way.media[place] = media,
+                None => under_way.undecoded |= 1 << place,
+            }
         }
-        let decoded = again.map_or(Decoded::Done(transaction.tag), Decoded::Retry);
         if decoding == Span::ZERO || !self.timed {
-            self.on_decoded(turn, decoded);
+            self.on_decoded(turn, transaction.tag);
         } else {
             self.channel.keep(transaction.die, decoding);
             let at = turn.now() + decoding;
             let before = self.decoding.iter().rposition(|&(other, _)| other <= at);
-            self.decoding.insert(before.map_or(0, |before| before + 1), (at, decoded));
+            self.decoding.insert(before.map_or(0, |before| before + 1), (at, transaction.tag));
         }
     }
 
-    fn on_decoded(&mut self, turn: &mut Turn<'_>, decoded: Decoded) {
-        match decoded {
-            Decoded::Done(tag) => {
-                let UnderWay { media, key, .. } = self.under_way[tag.0 as usize].take().expect("it is under way");
-                turn.send(self.ways.done, ChannelDone { channel: self.index, tag, media, key });
-            }
-            Decoded::Retry(transaction) => {
-                self.under_way(transaction.tag).level += 1;
-                self.ways.tally.retried(transaction.slot_count);
-                self.submit(turn, transaction);
-            }
+    /// All pages of a transaction are decoded, or could not be and are read again.
+    fn on_decoded(&mut self, turn: &mut Turn<'_>, tag: TransactionTag) {
+        let under_way = self.under_way(tag);
+        if under_way.undecoded == 0 {
+            let &mut UnderWay { media, key, .. } = under_way;
+            self.under_way[tag.0 as usize] = None;
+            return turn.send(self.ways.done, ChannelDone { channel: self.index, tag, media, key });
         }
+        let again = under_way.next_level();
+        self.ways.tally.retried(again.slot_count);
+        self.submit(turn, again);
     }
 
-    /// Reads a page and decodes it: what came of it and how long that takes, or only how long where it is to be read again.
-    fn read(&mut self, turn: &mut Turn<'_>, level: u32, slot: PageSlot) -> Result<(Media, Span), Span> {
+    /// Reads a page and decodes it: what came of it, if it is not to be read again, and how long that takes.
+    fn read(&mut self, turn: &mut Turn<'_>, level: u32, slot: PageSlot) -> (Option<Media>, Span) {
         let reading = Reading { now: turn.now(), level };
         self.ways.tally.did(self.index, Work::Read);
         let (media, frames, payload) = self.media_mut(slot.ppn);
@@ -284,11 +297,11 @@ impl ChannelStage {
             Ok(read) => read,
             Err(MediaFault::Unreadable { .. }) if self.recovering => {
                 self.ways.frames.label(slot.frame, Frames::UNREADABLE, 0, 0);
-                return Ok((Media::Unreadable, Span::ZERO));
+                return (Some(Media::Unreadable), Span::ZERO);
             }
             Err(fault) => {
                 self.refused(turn, fault);
-                return Ok((Media::Unreadable, Span::ZERO));
+                return (Some(Media::Unreadable), Span::ZERO);
             }
         };
         if let Some(Oob { lpn, owner, sequence }) = read.oob {
@@ -305,20 +318,20 @@ impl ChannelStage {
                 if read.oob.is_some_and(|oob| Frames::tombstone_pages(oob.owner).is_some()) =>
             {
                 let media = if worsened { Media::Weak } else { Media::Good };
-                Ok((media, time(settings.map_or(0, |settings| settings.correctable))))
+                (Some(media), time(settings.map_or(0, |settings| settings.correctable)))
             }
             Verdict::Uncorrectable { worsened } => {
                 // Without settings it is the store of the pages that failed, and another try is of no use.
                 let correctable = settings.map_or(0, |settings| settings.correctable);
                 if settings.is_some_and(|settings| reading.level < settings.retry.levels) {
-                    return Err(time(correctable));
+                    return (None, time(correctable));
                 }
                 self.ways.tally.given_up();
                 read.oob.iter().for_each(|oob| self.ways.tally.lost(oob.lpn));
                 self.ways.frames.clear(slot.frame, 0, kept);
                 self.ways.frames.mark_lost(slot.frame);
                 let media = if worsened { Media::Unreadable } else { Media::Lost };
-                Ok((media, time(correctable)))
+                (Some(media), time(correctable))
             }
             Verdict::Good { bits, worst, words, weak } => {
                 self.ways.tally.corrected(bits, words);
@@ -333,7 +346,7 @@ impl ChannelStage {
                     (false, true) => Media::Weak,
                     (false, false) => Media::Good,
                 };
-                Ok((media, time(worst)))
+                (Some(media), time(worst))
             }
         }
     }
@@ -475,11 +488,11 @@ impl ChannelStage {
 
     /// What is over by now, and when to look again.
     fn go_on(&mut self, turn: &mut Turn<'_>) {
-        while let Some(&(at, decoded)) = self.decoding.front()
+        while let Some(&(at, tag)) = self.decoding.front()
             && at <= turn.now()
         {
             self.decoding.pop_front();
-            self.on_decoded(turn, decoded);
+            self.on_decoded(turn, tag);
         }
         let mut finished = std::mem::take(&mut self.finished);
         self.channel.poll(turn.now(), &mut finished);
