@@ -1,8 +1,8 @@
 //! A run of several phases as one: sums of counts, means over time, each direction over the phases that had it.
 
 use report::{
-    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Histogram, Journal, Locks, Lookups, MachineThread,
-    Media, Named, Namespace, SteadyState, Summary, Workers, bounds,
+    BUSIEST_CORE, Bound, BusiestCore, Cache, Cores, Direction, Flash, GarbageCollection, Group, Histogram, Journal,
+    Locks, Lookups, MachineThread, Media, Named, Namespace, SteadyState, Summary, Workers, bounds,
 };
 use rig::config::Resolved;
 use rig::{Recovery, SessionError};
@@ -360,7 +360,22 @@ impl Shares<'_> {
             count: all().map(|(_, cores)| cores.count).max().unwrap_or(0),
             active_mean: all().map(|(share, cores)| share * cores.active_mean).sum(),
             utilisation: side_by_side(all().map(|(share, cores)| (*share, &cores.utilisation[..]))),
+            busiest: self.busiest_core(),
         }
+    }
+
+    /// The one that is the busiest in all phases: where each fills another, none is full all the time.
+    fn busiest_core(&self) -> Option<BusiestCore> {
+        let busiest = self.phases.iter().map(|(share, phase)| Some((share, phase.cores.as_ref()?.busiest.as_ref()?)));
+        let core = busiest.clone().next()??.1.core;
+        let mut groups: Named<f64> = Named::default();
+        for of_phase in busiest {
+            let (share, here) = of_phase.filter(|(_, busiest)| busiest.core == core)?;
+            for (group, taken) in here.groups.iter() {
+                groups.set(group, groups.get(group).unwrap_or(&0.0) + share * taken);
+            }
+        }
+        Some(BusiestCore { core, groups })
     }
 
     /// What a phase does not name it left idle; but a single bus, die or thread is named only where it is nearly full, so that must be in
@@ -371,7 +386,10 @@ impl Shares<'_> {
         for (share, phase) in &self.phases {
             let is_told = |bound: &&Bound| {
                 let in_all = || self.phases.iter().all(|(_, phase)| named(phase, &bound.resource));
-                !bound.resource.starts_with("busiest") || in_all()
+                match bound.resource.as_str() {
+                    BUSIEST_CORE => self.busiest_core().is_some(),
+                    resource => !resource.starts_with("busiest") || in_all(),
+                }
             };
             for bound in phase.bounds().iter().filter(is_told) {
                 let before = busy.get(&bound.resource).copied().unwrap_or(0.0);
@@ -515,6 +533,18 @@ mod tests {
         assert_eq!(namespaces, [("9", 100, 0), ("10", 300, 0)]);
         let bounds: Vec<_> = whole.bounds().iter().map(|bound| (bound.resource.as_str(), bound.utilisation)).collect();
         assert_eq!(bounds, [("flash dies", 0.95), ("BGC threads", 0.95 / 2.0)], "each phase is half of the time");
+    }
+
+    #[test]
+    fn a_core_is_the_busiest_where_it_is_so_in_all_phases() {
+        let phase = |core| {
+            let busiest = Some(BusiestCore { core, ..BusiestCore::default() });
+            let bounds = Some(bounds(1.0, &[(BUSIEST_CORE.into(), 0.95)]));
+            let cores = Some(Cores { busiest, ..Cores::default() });
+            Summary { ios: 1, simulated_ns: 1, cores, bounds, ..Summary::default() }
+        };
+        let is_named = |of: [u32; 2]| !combined(&of.map(phase), 4096).bounds().is_empty();
+        assert!(is_named([1, 1]) && !is_named([1, 2]));
     }
 
     #[test]

@@ -102,6 +102,8 @@ impl Summary {
         shares.extend(self.bounds().iter().map(|bound| (bound.resource.clone(), bound.utilisation)));
         if let Some(cores) = &self.cores {
             shares.extend(cores.utilisation.iter().enumerate().map(|(core, share)| (format!("core {core}"), *share)));
+            let groups = cores.busiest.iter().flat_map(|core| core.groups.iter());
+            shares.extend(groups.map(|(group, share)| (format!("the busiest core ({group})"), *share)));
         }
         if let Some(flash) = &self.flash {
             let channels = flash.channel_utilisation.iter().enumerate();

@@ -11,6 +11,7 @@
 mod bounds;
 mod check;
 mod compare;
+mod cores;
 mod csv;
 mod histogram;
 mod human;
@@ -32,6 +33,7 @@ mod workers;
 pub use bounds::bounds;
 pub use check::Inconsistency;
 pub use compare::compare;
+pub use cores::{BUSIEST_CORE, BusiestCore, Cores};
 pub use csv::{Csv, Field, runs_csv};
 pub use histogram::{Histogram, Latency};
 pub use human::{bandwidth, of};
@@ -44,7 +46,7 @@ pub use namespace::Namespace;
 pub use page::Page;
 pub use replayed::{Addresses, Replay};
 pub use summary::{
-    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Media, Oracle, Space,
+    Bound, Cache, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Media, Oracle, Space,
     SteadyState, Summary, Wear,
 };
 pub use table::{render, render_on};

@@ -2,7 +2,7 @@
 //! requests wait for while nothing is full.
 
 use crate::human::{count, nanos, percent};
-use crate::{Bound, Named, Summary, WORKERS_HELD, Workers};
+use crate::{BUSIEST_CORE, Bound, BusiestCore, Named, Summary, WORKERS_HELD, Workers};
 
 /// From here on a resource counts as the limit: arrivals are not evenly spaced, so waiting grows steeply before it is full.
 pub const NEAR_FULL: f64 = 0.8;
@@ -70,7 +70,19 @@ fn full(Bound { resource, utilisation, iops_bound }: &Bound, summary: &Summary) 
     let (limit, pronoun) = if is_plural(resource) { ("limit", "they") } else { ("limits", "it") };
     let (busy, allowed) = (percent(*utilisation), count(*iops_bound));
     let how = as_now(resource, summary).unwrap_or_else(|| "alone".into());
-    format!("The {resource} {limit} this run: {how} {pronoun} would allow {allowed} IOPS ({busy} busy).")
+    let core = core_of(resource, summary).map_or(String::new(), |core| format!(" {core}"));
+    format!("The {resource} {limit} this run: {how} {pronoun} would allow {allowed} IOPS ({busy} busy).{core}")
+}
+
+/// Which core is the busiest, where it is the resource, and who shares it. It stands out, so that the others have room.
+fn core_of(resource: &str, summary: &Summary) -> Option<String> {
+    let BusiestCore { core, groups } = summary.cores.as_ref()?.busiest.as_ref().filter(|_| resource == BUSIEST_CORE)?;
+    let share = |(group, share): (&str, &f64)| format!("{} ({})", group.to_uppercase(), percent(*share));
+    let shares: Vec<String> = groups.iter().map(share).collect();
+    let shares = shares.join(", ");
+    Some(format!(
+        "It is core {core}, which threads of {shares} share; placement.GROUP moves threads to cores that are less busy."
+    ))
 }
 
 /// Workers that all have a request. More of them bring more only where what they wait for serves several at a time.
@@ -212,7 +224,7 @@ fn waiting_in(part: &str, summary: &Summary) -> String {
 mod tests {
     use super::*;
     use crate::sample::sample;
-    use crate::{Group, Locks, Named, bounds};
+    use crate::{Cores, Group, Locks, Named, bounds};
 
     /// The sample, but that requests are sent as soon as there is room.
     fn closed() -> Summary {
@@ -253,6 +265,19 @@ mod tests {
         assert!(told("bus", 0.9).starts_with("The bus limits"));
         assert!(told("dies", 0.4).starts_with("Nothing is near its limit: the dies are the busiest (40 %)"));
         assert!(sentence(&Summary::default()).is_none());
+    }
+
+    #[test]
+    fn the_core_that_is_the_limit_is_named_with_whose_threads_share_it() {
+        let groups = [("hil", 0.74), ("ftl", 0.26)].into_iter().collect();
+        let cores = Cores { busiest: Some(BusiestCore { core: 3, groups }), ..Cores::default() };
+        let resources = [("HIL threads".to_owned(), 0.74), (BUSIEST_CORE.to_owned(), 1.0)];
+        let run = Summary { cores: Some(cores), bounds: Some(bounds(731e3, &resources)), ..closed() };
+        let said = sentence(&run).expect("a bound");
+        let core = "The busiest core limits this run: at the work that each request takes now it would allow 731 k IOPS \
+                    (100 % busy). It is core 3, which threads of HIL (74 %), FTL (26 %) share; placement.GROUP moves threads";
+        assert!(said.starts_with(core), "{said}");
+        assert!(!told("HIL threads", 0.9).contains("core 3"));
     }
 
     #[test]

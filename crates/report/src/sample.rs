@@ -84,7 +84,7 @@ fn parts() -> Summary {
             .into_iter()
             .collect(),
         machine_threads: vec![machine_thread()],
-        cores: Some(Cores { count: 4, active_mean: 2.31, utilisation: vec![0.61, 0.48, 0.72, 0.50] }),
+        cores: Some(cores()),
         cache: Some(Cache {
             bypasses: 12_000,
             evictions: 480_000,
@@ -145,6 +145,15 @@ fn parts() -> Summary {
         }],
         trace: Some(replay()),
         ..Summary::default()
+    }
+}
+
+fn cores() -> Cores {
+    Cores {
+        count: 4,
+        active_mean: 2.31,
+        utilisation: vec![0.61, 0.48, 0.72, 0.50],
+        busiest: Some(BusiestCore { core: 2, groups: [("nvmq", 0.41), ("trans", 0.31)].into_iter().collect() }),
     }
 }
 

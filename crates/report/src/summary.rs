@@ -3,7 +3,7 @@
 //! Keys are added, never renamed. An `Option` is a part that an architecture, a world or a workload may not have; it is then
 //! absent from the JSON, not zero.
 
-use crate::{Histogram, Latency, MachineThread, Named, Namespace, Replay, Sample, Workers};
+use crate::{Cores, Histogram, Latency, MachineThread, Named, Namespace, Replay, Sample, Workers};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -173,17 +173,6 @@ pub struct Group {
     /// Energy of its work, J; absent where the processor has no energy prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
-}
-
-/// The cores that the firmware runs on.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cores {
-    /// How many.
-    pub count: u32,
-    /// Cores in a turn, averaged over time.
-    pub active_mean: f64,
-    /// Share of its time that each core is in a turn, in core order.
-    pub utilisation: Vec<f64>,
 }
 
 /// What one resource alone would allow.
@@ -505,6 +494,8 @@ mod tests {
         ("/steady_state", "reached rounds from_ns iops excursion rise"),
         ("/flash", "die_taken_mean die_command_wait_mean"),
         ("", "hardware machine_threads"),
+        ("/cores", "busiest"),
+        ("/cores/busiest", "core groups"),
         ("/hardware/link", "threads utilisation messages"),
         ("/machine_threads/0", "pinned utilisation received sleeps stages"),
     ];

@@ -435,8 +435,7 @@ impl Session {
     }
 
     fn sum_up(&self, before: &Snapshot, after: &Snapshot, outcome: &PhaseOutcome) -> Summary {
-        let mut summary =
-            summarise(&self.labels, &self.parts, before, after, outcome, self.sim.probe(), self.sim.processor());
+        let mut summary = summarise(&self.labels, &self.parts, &self.places, before, after, outcome, &self.sim);
         summary.digest = Some(format!("{:016x}", self.sim.digest()));
         summary.wear = Some(wear(&self.tables));
         summary.space = Some(space(&self.tables, self.pages));

@@ -5,14 +5,15 @@ use crate::latency::LatencyParts;
 use crate::meter::{Breakdown, Counts, Meter};
 use crate::session::Snapshot;
 use firmware::architecture::{Architecture, ThreadGroup};
-use firmware::{Counter, PartCounts, Sums};
+use firmware::{Counter, Firmware, PartCounts, Sums};
 use report::{
-    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, NEAR_FULL, Named,
-    Namespace, Oracle, SteadyState, Summary, WORKERS_HELD, Workers,
+    BUSIEST_CORE, Bound, BusiestCore, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks,
+    Lookups, NEAR_FULL, Named, Namespace, Oracle, SteadyState, Summary, WORKERS_HELD, Workers,
 };
-use sim::Processor;
+use sim::{Processor, Sim};
+use std::ops::Range;
 use std::sync::Arc;
-use units::Span;
+use units::{CoreId, Span};
 
 /// From how busy on one thread may limit a run.
 const FULL: f64 = 0.9;
@@ -50,6 +51,8 @@ struct Window<'a> {
     after: &'a Snapshot,
     groups: &'static [ThreadGroup],
     parts: &'a [(&'static str, String)],
+    /// The core that each part lives on, if any.
+    places: &'a [Option<CoreId>],
     processor: &'a Processor,
     /// Of a die.
     planes: u64,
@@ -59,26 +62,28 @@ struct Window<'a> {
 pub(crate) fn summarise(
     labels: &Labels,
     parts: &[(&'static str, String)],
+    places: &[Option<CoreId>],
     before: &Snapshot,
     after: &Snapshot,
     outcome: &PhaseOutcome,
-    meter: &Meter,
-    processor: &Processor,
+    sim: &Sim<Firmware, Meter>,
 ) -> Summary {
+    let (meter, processor) = (sim.probe(), sim.processor());
     let length = (after.at - before.at).secs_f64().max(1e-12);
     let (groups, planes) = (labels.architecture.groups(), labels.planes);
-    let window = Window { before, after, groups, parts, processor, planes, length };
+    let window = Window { before, after, groups, parts, places, processor, planes, length };
     let flash = window.flash();
     let counts = &meter.window.counts;
     let workers = window.workers(counts);
+    let (full, busiest) = window.busiest_core().unzip();
     let seen = as_the_host_saw(labels, outcome, (after.wall - before.wall).as_nanos() as u64);
     let mut summary = Summary {
         groups: window.groups(),
-        cores: Some(window.cores()),
+        cores: Some(Cores { busiest, ..window.cores() }),
         completions: window.completions(&meter.window.completed),
         power_w: window.power(),
         polling_w: window.polling(),
-        bounds: Some(window.bounds(seen.iops, workers.as_ref())),
+        bounds: Some(window.bounds(seen.iops, workers.as_ref(), full)),
         write_amplification: amplification(flash.programs, outcome, labels.page),
         flash: Some(flash),
         workers,
@@ -345,15 +350,45 @@ impl Window<'_> {
             (active.secs_f64() / self.length).min(1.0)
         };
         let utilisation: Vec<f64> = self.cores_in_use().map(share).collect();
-        Cores { count: utilisation.len() as u32, active_mean: utilisation.iter().sum(), utilisation }
+        Cores { count: utilisation.len() as u32, active_mean: utilisation.iter().sum(), utilisation, busiest: None }
     }
 
     /// The share of the time that hardware threads on which firmware lives had a turn under way, their mean.
     fn threads_active(&self) -> f64 {
-        let active = |at: &Snapshot| at.cores.iter().map(|core| core.threads_active).sum::<Span>();
-        let threads: u32 = self.after.cores.iter().map(|core| core.threads).sum();
+        self.threads_active_of(0..self.after.cores.len())
+    }
+
+    /// The same of some cores.
+    fn threads_active_of(&self, cores: Range<usize>) -> f64 {
+        let active = |at: &Snapshot| at.cores[cores.clone()].iter().map(|core| core.threads_active).sum::<Span>();
+        let threads: u32 = self.after.cores[cores.clone()].iter().map(|core| core.threads).sum();
         let active = active(self.after).saturating_sub(active(self.before)).secs_f64();
         (active / self.length / f64::from(threads.max(1))).min(1.0)
+    }
+
+    /// The core whose hardware threads have turns most of their time, if it is full and others are not, and how much of it. Only one where
+    /// more firmware threads live than it has of these: turns wait in line for them there. Elsewhere each firmware thread has its own,
+    /// and is itself what is full. Its issue slots are no other resource: a turn that waits for them is under way.
+    fn busiest_core(&self) -> Option<(f64, BusiestCore)> {
+        let shared =
+            self.cores_in_use().filter(|&core| self.on(core).count() > self.after.cores[core].threads as usize);
+        let each = shared.map(|core| (core, self.threads_active_of(core..core + 1)));
+        let (core, most) = each.max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+        stands_out(most, self.threads_active(), FULL).then(|| {
+            let mut groups: Named<f64> = Named::default();
+            for stage in self.on(core) {
+                let (group, share) =
+                    (self.parts[stage].0, self.busy(stage) / f64::from(self.after.cores[core].threads));
+                groups.set(group, groups.get(group).unwrap_or(&0.0) + share);
+            }
+            (most, BusiestCore { core: core as u32, groups })
+        })
+    }
+
+    /// Stages that live on a core, by index.
+    fn on(&self, core: usize) -> impl Iterator<Item = usize> {
+        let here = move |place: &Option<CoreId>| place.is_some_and(|place| usize::from(place.0) == core);
+        self.places.iter().enumerate().filter(move |(_, place)| here(place)).map(|(index, _)| index)
     }
 
     /// What channels count, of all of them.
@@ -388,7 +423,7 @@ impl Window<'_> {
 
     /// What each resource alone would allow. Work can move between the threads of a group and between cores only as their
     /// split and placement let it, so the busiest channel counts for the buses, and means for the rest.
-    fn bounds(&self, iops: f64, workers: Option<&Workers>) -> Vec<Bound> {
+    fn bounds(&self, iops: f64, workers: Option<&Workers>, core: Option<f64>) -> Vec<Bound> {
         let flash = self.flash();
         let busiest = flash.channel_utilisation.iter().copied().fold(0.0, f64::max);
         let buses = flash.channel_utilisation.iter().sum::<f64>() / flash.channel_utilisation.len().max(1) as f64;
@@ -420,6 +455,7 @@ impl Window<'_> {
                 resources.push((format!("busiest {} thread", name.to_uppercase()), most));
             }
         }
+        resources.extend(core.map(|most| (BUSIEST_CORE.to_string(), most)));
         // A worker that waits has its command all the same, and takes no other.
         resources.extend(workers.map(|workers| (WORKERS_HELD.to_string(), 1.0 - workers.idle)));
         report::bounds(iops, &resources)

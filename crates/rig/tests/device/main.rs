@@ -25,6 +25,7 @@ mod waits;
 
 use firmware::architecture::ARCHITECTURES;
 use host::{Pace, Phase};
+use report::{BUSIEST_CORE, BusiestCore};
 use rig::check::small::{self, Small, mixed, processor};
 use rig::{Device, Fill, Precondition, Session};
 use workload::{Parameters, Pattern, Recipe};
@@ -92,4 +93,37 @@ fn a_die_that_alone_is_full_is_named_as_the_limit() {
         let all = bounds("rest", ios);
         assert!(all.iter().all(|bound| bound.resource != "busiest flash die"), "{ios}: {all:?}");
     }
+}
+
+/// Firmware threads that share a core's hardware threads fill it where none of them is full, and the mean of all cores says nothing of it.
+#[test]
+fn a_core_that_alone_is_full_is_named_as_the_limit() {
+    let run = |sets: &[&str]| {
+        let flags = [
+            ("--architecture", "layered"),
+            ("--device", "small"),
+            ("--processor", "out-of-order-1.2ghz"),
+            ("--cores", "4"),
+            ("--workload", "randread"),
+            ("--queues", "4"),
+            ("--depth", "32"),
+            ("--ios", "5000"),
+        ];
+        let sets = [&["processor.clock_mhz=100"], sets].concat();
+        let summary = configured::run(&flags, &sets).expect("it answers");
+        assert_eq!(summary.check(), []);
+        summary
+    };
+    let together = run(&[]);
+    let bounds = together.bounds();
+    assert_eq!(bounds[0].resource, BUSIEST_CORE, "{bounds:?}");
+    assert!(bounds[0].utilisation > 0.9 && together.groups.iter().all(|(_, group)| group.utilisation < 0.9));
+    let cores = together.cores.expect("it has cores");
+    let BusiestCore { core, groups } = cores.busiest.expect("one is full");
+    let [hil, ftl] = ["hil", "ftl"].map(|group| groups.get(group).expect("it lives there"));
+    assert!(core == 0 && groups.len() == 2 && (hil + ftl - bounds[0].utilisation).abs() < 0.01, "{groups:?}");
+    // On two cores each has its own, so that what is full is a thread, and the rate says that it was the core.
+    let apart = run(&["placement.ftl=[1]"]);
+    assert!(apart.cores.as_ref().is_some_and(|cores| cores.busiest.is_none()), "{:?}", apart.bounds());
+    assert!(apart.iops > 1.1 * together.iops, "{} and {}", apart.iops, together.iops);
 }
