@@ -148,10 +148,18 @@ fn nothing(tightest: &Bound, summary: &Summary) -> String {
     let more = wait(summary, SOME).map_or_else(
         || "More requests in flight may raise the rate.".into(),
         |(what, share)| {
-            format!("Requests wait {what} {} of their time, so that more in flight may bring little.", percent(share))
+            let little = if is_crowd(share, summary) { ", so that more in flight may bring little" } else { "" };
+            format!("Requests wait {what} {} of their time{little}.", percent(share))
         },
     );
     format!("Nothing is near its limit: {}. {more}", busiest(tightest, summary))
+}
+
+/// Whether as many requests wait at a time, for so much of theirs, as any group has threads. Fewer need not wait for each other: one alone
+/// waits for the room that it makes itself.
+fn is_crowd(share: f64, summary: &Summary) -> bool {
+    let threads = summary.groups.iter().map(|(_, group)| group.threads).max();
+    share * summary.queue_depth_mean >= f64::from(threads.unwrap_or(1))
 }
 
 fn busiest(Bound { resource, utilisation, iops_bound }: &Bound, summary: &Summary) -> String {
@@ -349,17 +357,20 @@ mod tests {
     }
 
     /// A run in which a part, or a line, has this share of the latency; threads work a hundredth of it.
-    fn with_share(part: &str, line: Option<&str>, share: f64) -> String {
+    fn with_part(part: &str, line: Option<&str>, share: f64) -> Summary {
         let group = Group { threads: 4, utilisation: 0.0025, ..Group::default() };
-        let run = Summary {
+        Summary {
             iops: 1e3,
             breakdown: [(part, share * 1e6), ("flash", (1.0 - share) * 1e6)].into_iter().collect(),
             breakdown_queueing: line.map(|line| (line, share * 1e6)).into_iter().collect(),
             groups: [("nvmq", group)].into_iter().collect(),
             bounds: Some(bounds(1e3, &[("flash dies".into(), 0.02)])),
             ..closed()
-        };
-        sentence(&run).expect("a bound")
+        }
+    }
+
+    fn with_share(part: &str, line: Option<&str>, share: f64) -> String {
+        sentence(&with_part(part, line, share)).expect("a bound")
     }
 
     #[test]
@@ -438,6 +449,9 @@ mod tests {
             "Requests wait for those before them, on their cacheline or in their block, 48 % of their time, so that more in \
              flight may bring little."
         ), "{some}");
+        let lonely =
+            sentence(&Summary { queue_depth_mean: 8.0, ..with_part("waitlist", None, 0.49) }).expect("a bound");
+        assert!(lonely.ends_with("on their cacheline or in their block, 48 % of their time."), "{lonely}");
         let few = with_share("waitlist", None, 0.2);
         assert!(few.ends_with("More requests in flight may raise the rate."), "{few}");
     }
