@@ -11,6 +11,7 @@ use report::Page;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use units::is_called;
 
 /// More rows than this are in the files only.
 const ROWS_SHOWN: usize = 64;
@@ -65,7 +66,7 @@ pub(crate) struct Carried {
 
 impl ExperimentArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
-        let is_all = self.names.iter().any(|name| name == "all");
+        let is_all = self.names.iter().any(|name| is_called("all", name));
         let names: Vec<&str> = match is_all {
             true => EXPERIMENTS.iter().map(|named| named.name).collect(),
             false => self.names.iter().map(String::as_str).collect(),

@@ -20,6 +20,7 @@ mod huge_pages;
 mod index;
 mod keys;
 mod list;
+mod names;
 mod output;
 mod picture;
 mod progress;

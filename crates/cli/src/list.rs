@@ -1,6 +1,7 @@
 //! `list`: what there is to choose from, read from where the platform keeps it.
 
 use crate::Shell;
+use crate::names::Called;
 use crate::table::table;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
@@ -17,7 +18,7 @@ use workload::replay::FORMATS;
 #[derive(Args)]
 pub(crate) struct ListArguments {
     /// Of what
-    #[arg(value_parser = PossibleValuesParser::new(LISTS.map(|(what, _)| what)))]
+    #[arg(value_parser = Called(PossibleValuesParser::new(LISTS.map(|(what, _)| what))))]
     what: String,
     /// Writes the list as JSON; - is standard output
     #[arg(long, value_name = "FILE|-")]

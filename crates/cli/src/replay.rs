@@ -3,8 +3,9 @@
 use crate::Shell;
 use crate::arguments::{ASKING_KEYS, Shared, note_idle_keys};
 use crate::failure::unusable;
+use crate::names::Called;
 use crate::run::{Measurement, ROUND_KEYS, check_supported, note_processor, note_rounds};
-use clap::builder::PossibleValuesParser;
+use clap::builder::{EnumValueParser, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use host::{Pace, Phase, Rounds};
 use report::{Addresses, Replay, Summary};
@@ -31,10 +32,10 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "FILE")]
     config: Vec<PathBuf>,
     /// Format of the trace (`list formats`); auto recognises it
-    #[arg(long, default_value = "auto", value_parser = PossibleValuesParser::new(formats()))]
+    #[arg(long, default_value = "auto", value_parser = Called(PossibleValuesParser::new(formats())))]
     format: String,
     /// closed keeps the queues full; timed sends each request at its recorded time
-    #[arg(long, value_enum, default_value_t = Timing::Closed)]
+    #[arg(long, value_parser = Called(EnumValueParser::<Timing>::new()), default_value = "closed")]
     mode: Timing,
     /// How much faster than recorded a timed replay goes
     #[arg(long, value_name = "FACTOR")]
@@ -46,10 +47,10 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_parser = PossibleValuesParser::new(TimeUnit::OFFERED.map(TimeUnit::name)))]
     unit: Option<String>,
     /// What request sizes of mqsim, ssdsim and disksim are counted in: 512 B sectors [default], or 4 KiB pages as in some conversions
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = Called(EnumValueParser::<Count>::new()))]
     count_unit: Option<Count>,
     /// Which event of blkparse and blktrace is a request: queued by the application [default], or issued to the drive
-    #[arg(long, value_enum)]
+    #[arg(long, value_parser = Called(EnumValueParser::<Point>::new()))]
     event: Option<Point>,
     /// Where the devices of the trace go: each to a namespace of its own, all into one address space, or only
     /// the one at a place in their order, from 0: numbers by value, then names

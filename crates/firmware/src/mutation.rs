@@ -3,6 +3,7 @@
 
 use crate::architecture::Architecture;
 use std::fmt;
+use units::is_called;
 
 /// A planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -262,7 +263,7 @@ pub const MUTATIONS: &[Planted] = &[
 impl Mutation {
     /// The bug of a name.
     pub fn named(name: &str) -> Option<Mutation> {
-        MUTATIONS.iter().find(|planted| planted.name == name).map(|planted| planted.mutation)
+        MUTATIONS.iter().find(|planted| is_called(planted.name, name)).map(|planted| planted.mutation)
     }
 
     /// Whether it is a bug of what is done about programs and erases that fail.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
+use units::is_called;
 
 /// Columns that every table has or may have.
 const RESERVED: [&str; 3] = ["phase", "workload_source", "reached"];
@@ -136,7 +137,7 @@ impl Experiment {
     /// # Errors
     /// There is none.
     pub fn named(name: &str) -> Result<Experiment, LabError> {
-        match EXPERIMENTS.iter().find(|named| named.name == name) {
+        match EXPERIMENTS.iter().find(|named| is_called(named.name, name)) {
             Some(Named { name, file, text }) => Experiment::read(name, file, text),
             None => {
                 let names: Vec<&str> = EXPERIMENTS.iter().map(|named| named.name).collect();
@@ -226,7 +227,7 @@ fn references(raw: &[file::Reference], axes: &[Axis], spans: &Spans<'_>) -> Resu
         if !axes.iter().any(|axis| axis.name == "series") {
             return Err(spans.refuse("reference.drive", &raw.drive, "an axis called series to stand in"));
         }
-        let sheet = known.iter().find(|sheet| sheet.name == *raw.drive.get_ref());
+        let sheet = known.iter().find(|sheet| is_called(&sheet.name, raw.drive.get_ref()));
         let expected = || names(known.iter().map(|sheet| &sheet.name));
         sheet.cloned().ok_or_else(|| spans.refuse("reference.drive", &raw.drive, expected()))
     };

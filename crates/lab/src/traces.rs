@@ -5,6 +5,7 @@ use crate::file::{self, Spans};
 use rig::config::{ConfigError, Phase};
 use std::path::{Path, PathBuf};
 use toml::Spanned;
+use units::is_called;
 use workload::replay::{Bounds, Devices, FORMATS, Options, TimeUnit, Trace, format_named};
 
 /// A trace that an experiment sets beside a workload, where the user has it.
@@ -44,13 +45,13 @@ impl Wanted {
         })
     }
 
-    /// Whether it stands beside the workload of a phase: in whatever capitals, as workloads are named.
+    /// Whether it stands beside the workload of a phase: as workloads are named.
     pub(crate) fn is_beside(&self, phase: &Phase) -> bool {
         self.is_called(&phase.name) || self.is_called(&phase.written)
     }
 
     pub(crate) fn is_called(&self, workload: &str) -> bool {
-        self.beside.eq_ignore_ascii_case(workload)
+        is_called(&self.beside, workload)
     }
 
     /// The complaint that no run has its workload.
@@ -66,17 +67,17 @@ impl Wanted {
 }
 
 /// A word that is one of these, or none.
-fn one_of<'w>(
+fn one_of(
     key: &str,
-    word: Option<&'w Spanned<String>>,
+    word: Option<&Spanned<String>>,
     known: impl IntoIterator<Item = &'static str>,
     spans: &Spans<'_>,
-) -> Result<Option<&'w str>, LabError> {
+) -> Result<Option<&'static str>, LabError> {
     let Some(word) = word else { return Ok(None) };
     let known: Vec<&str> = known.into_iter().collect();
-    match known.contains(&word.get_ref().as_str()) {
-        true => Ok(Some(word.get_ref())),
-        false => Err(spans.refuse(key, word, format!("one of {}", known.join(", ")))),
+    match known.iter().find(|known| is_called(known, word.get_ref())) {
+        Some(known) => Ok(Some(known)),
+        None => Err(spans.refuse(key, word, format!("one of {}", known.join(", ")))),
     }
 }
 

@@ -40,11 +40,6 @@ impl Workload {
         WORKLOADS.iter().find(|workload| workload.name == name)
     }
 
-    /// The workload of that name in whatever capitals: papers print `24HR` and `Exchange`.
-    pub fn spelled(name: &str) -> Option<&'static Workload> {
-        WORKLOADS.iter().find(|workload| workload.name.eq_ignore_ascii_case(name))
-    }
-
     /// The workload in full.
     pub fn recipe(&self) -> Recipe {
         match self.definition {

@@ -16,6 +16,7 @@ mod vfio_user;
 
 use crate::Shell;
 use crate::failure::unusable;
+use crate::names::Called;
 use crate::progress::Progress;
 use crate::table;
 use clap::Args;
@@ -27,7 +28,7 @@ use std::path::PathBuf;
 #[derive(Args)]
 pub(crate) struct BenchArguments {
     /// What to measure
-    #[arg(default_value = "all", value_parser = PossibleValuesParser::new(names()))]
+    #[arg(default_value = "all", value_parser = Called(PossibleValuesParser::new(names())))]
     what: String,
     /// A small part of the work: whether it runs, not how fast
     #[arg(long)]

@@ -19,6 +19,7 @@ use crate::stages::trans::working;
 use crate::{Blueprint, Drive, LatencyPart, Needs, PartCounts, Settings, Tables, Working};
 use std::sync::Arc;
 use thiserror::Error;
+use units::is_called;
 
 /// What an architecture is given to draw with.
 pub struct Materials {
@@ -183,14 +184,9 @@ fn check_room(tables: &Tables, needs: impl Iterator<Item = Needs>) -> Result<(),
     Ok(())
 }
 
-/// The one of a name; dashes and underscores are the same.
+/// The one that is called so.
 pub fn find(name: &str) -> Option<&'static dyn Architecture> {
     ARCHITECTURES.iter().copied().find(|architecture| is_called(architecture.name(), name))
-}
-
-fn is_called(name: &str, wanted: &str) -> bool {
-    let plain = |text: &str| text.replace('-', "_");
-    plain(name) == plain(wanted)
 }
 
 #[cfg(test)]
@@ -198,9 +194,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_found_with_dashes_or_underscores_whichever_it_has() {
-        assert!(is_called("my-idea", "my-idea") && is_called("my-idea", "my_idea") && is_called("my_idea", "my-idea"));
-        assert!(!is_called("my-idea", "myidea"));
-        assert_eq!(find("base-deepflash").map(|found| found.name()), Some("base_deepflash"));
+    fn a_name_is_found_as_papers_and_command_lines_write_it() {
+        for (said, name) in
+            [("BaseDeepFlash", "base_deepflash"), ("base-deepflash", "base_deepflash"), ("ManyLayered", "many_layered")]
+        {
+            assert_eq!(find(said).map(|found| found.name()), Some(name));
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! All keys with the value of the highest layer that gives one, and where that came from.
 
 use super::field::{Field, Number};
+use super::names::in_their_spelling;
 use super::schema::{Key, schema};
 use super::value::{Entry, Value, entries};
 use super::{ConfigError, Origin};
@@ -11,6 +12,13 @@ use std::sync::Arc;
 pub(super) struct Setting {
     pub(super) value: Value,
     pub(super) origin: Origin,
+}
+
+impl Setting {
+    /// What somebody wrote of a key.
+    pub(super) fn written(key: &str, value: Value, origin: Origin) -> Self {
+        Setting { value: in_their_spelling(key, value), origin }
+    }
 }
 
 /// What one layer gives: positions in the schema, values, origins.
@@ -43,7 +51,9 @@ pub(super) fn layer(
                 let (found, key) = ("misplaced".into(), schema.keys[index].path.clone());
                 return Err(ConfigError::Refused { at: at(line), key, found, expected });
             }
-            (Some(value), Some(index)) => layer.push((index, Setting { value, origin: at(line) })),
+            (Some(value), Some(index)) => {
+                layer.push((index, Setting::written(&schema.keys[index].path, value, at(line))))
+            }
             (None, None) if schema.is_table(&path) => {}
             (None, Some(index)) => {
                 let (key, found) = (schema.keys[index].path.clone(), "a table".into());

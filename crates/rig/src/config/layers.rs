@@ -275,7 +275,7 @@ fn idle_cores(idle: u16, architecture: &dyn Architecture, threads: ThreadCounts)
 
 fn assign(key: &str, value: &str, origin: Origin) -> Result<(usize, Setting), ConfigError> {
     match schema().find(key) {
-        Some(index) => Ok((index, Setting { value: Value::from_argument(value), origin })),
+        Some(index) => Ok((index, Setting::written(&schema().keys[index].path, Value::from_argument(value), origin))),
         None if schema().is_table(key) => {
             let expected = format!("one of its keys, as in {key}.KEY");
             Err(ConfigError::Refused { at: origin, key: key.into(), found: "a table".into(), expected })

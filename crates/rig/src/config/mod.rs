@@ -19,6 +19,7 @@ mod layered;
 mod layers;
 mod longest;
 mod media;
+mod names;
 mod origin;
 mod processor;
 mod resolved;

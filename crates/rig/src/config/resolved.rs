@@ -13,7 +13,7 @@ use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
 use sim::Processor;
 use std::path::PathBuf;
 use units::{Bytes, Span};
-use workload::{Arrivals, Parameters, Recipe};
+use workload::{Arrivals, Parameters, Recipe, Workload};
 
 /// The most threads of this machine that a run may ask for.
 pub(super) const THREADS_MAX: u16 = 1024;
@@ -275,7 +275,7 @@ impl Resolved {
         let processor =
             Some(named("platform.processor")).filter(|name| PROCESSORS.iter().all(|known| known.name != name));
         let phases = run::names(&self.layered, "workload.phases").expect(READ).into_iter();
-        device.into_iter().chain(processor).chain(phases.filter(|name| run::named(name).is_none()))
+        device.into_iter().chain(processor).chain(phases.filter(|name| Workload::named(name).is_none()))
     }
 
     /// What names the file of the time line, as messages begin: a flag, or place and key.

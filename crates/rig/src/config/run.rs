@@ -219,7 +219,7 @@ fn phase(
     let pages = (buffer / page).min(sectors.div_ceil(page / SECTOR_BYTES)) * FILLING;
     let filling = (pages as f64 / (mean_bytes / page as f64).max(1.0)).ceil() as u64;
     Ok(Phase {
-        name: named(name).map_or_else(|| stem(name), |workload| workload.name.into()),
+        name: Workload::named(name).map_or_else(|| stem(name), |workload| workload.name.into()),
         written: name.into(),
         recipe,
         parameters,
@@ -252,15 +252,10 @@ fn rounds(from: &Layered) -> Result<Option<Rounds>, ConfigError> {
     Ok((until == Until::Steady).then_some(Rounds { ios, duration, most }))
 }
 
-/// The workload that has a name. In its own spelling it comes before any file, in other capitals after one.
-pub(super) fn named(name: &str) -> Option<&'static Workload> {
-    Workload::named(name).or_else(|| Workload::spelled(name).filter(|_| !Path::new(name).exists()))
-}
-
 /// A workload by name, else from the file at that path.
 fn recipe(from: &Layered, name: &str) -> Result<Recipe, ConfigError> {
     const KEY: &str = "workload.phases";
-    if let Some(workload) = named(name) {
+    if let Some(workload) = Workload::named(name) {
         return Ok(workload.recipe());
     }
     let path = Path::new(name);
@@ -337,7 +332,7 @@ fn unusable(from: &Layered, name: &str, (index, count): (usize, usize), error: &
         "pattern.zipf.theta" => "workload.zipf_theta",
         "arrivals.per_second" => "workload.per_second",
         "region" | "capacity" => narrowing(from, index, count),
-        "pattern.regions" if named(name).is_some() => narrowing(from, index, count),
+        "pattern.regions" if Workload::named(name).is_some() => narrowing(from, index, count),
         _ => PHASES,
     };
     let UnusableParameter { field, found, expected } = error;

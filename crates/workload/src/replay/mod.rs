@@ -147,7 +147,7 @@ pub const FORMATS: &[&dyn Format] = &[
 
 /// The format of that name.
 pub fn format_named(name: &str) -> Option<&'static dyn Format> {
-    FORMATS.iter().copied().find(|format| format.name() == name)
+    FORMATS.iter().copied().find(|format| units::is_called(format.name(), name))
 }
 
 /// The format that fits best. A file name that contains a format's name counts for it among formats that fit.
