@@ -3,6 +3,7 @@
 
 use crate::guest::MAPS_MAX;
 use rustix::io::Errno;
+use serde_json::{Map, Value};
 
 /// Bytes of a header.
 pub(crate) const HEADER_BYTES: usize = 16;
@@ -123,8 +124,8 @@ impl<'a> Request<'a> {
     /// Reads what follows a header.
     ///
     /// # Errors
-    /// `ENOTSUP` for a command that there is none of here, `EINVAL` for a body of the wrong length, and for flags that mean nothing here:
-    /// to overlook them would say that what they ask for was done.
+    /// `ENOTSUP` for a command that there is none of here, `EINVAL` for a body of the wrong length or of a wrong form, and for flags that
+    /// mean nothing here: to overlook them would say that what they ask for was done.
     pub(crate) fn parse(header: &Header, body: &'a [u8]) -> Result<Request<'a>, Errno> {
         let fixed = match header.command {
             1 => 4,
@@ -142,6 +143,7 @@ impl<'a> Request<'a> {
         }
         let [flags, third, fourth] = [4, 8, 12].map(|at| if body.len() >= at + 4 { dword(body, at) } else { 0 });
         Ok(match header.command {
+            1 if !is_object(&body[4..]) => return Err(Errno::INVAL),
             1 => {
                 let [major, minor] = [0, 2].map(|at| u16::from_le_bytes([body[at], body[at + 1]]));
                 Request::Version { major, minor }
@@ -172,6 +174,12 @@ impl<'a> Request<'a> {
             _ => return Err(Errno::NOTSUP),
         })
     }
+}
+
+/// Whether the data of a version are an object of JSON and a zero, or none: then all that they could say is as it is by default.
+fn is_object(data: &[u8]) -> bool {
+    let object = |text: &[u8]| serde_json::from_slice::<Map<String, Value>>(text).is_ok();
+    data.is_empty() || data.split_last().is_some_and(|(end, text)| *end == 0 && object(text))
 }
 
 /// A body of dwords.
@@ -243,6 +251,21 @@ mod tests {
             (4, 4096, 4096, false),
         ] {
             assert_eq!(asked(3, 24, flags, first, length).is_ok(), is_good, "to unmap, {flags:#x}, {first}, {length}");
+        }
+    }
+
+    #[test]
+    fn the_data_of_a_version_are_an_object_and_a_zero_or_none() {
+        let asked = |data: &[u8]| {
+            let asked = [&[0, 0, 1, 0], data].concat();
+            let parsed = Request::parse(&header(1, HEADER_BYTES + asked.len()), &asked);
+            parsed.map(|request| request == Request::Version { major: 0, minor: 1 })
+        };
+        for good in [&b""[..], b"{}\0", b"{\"capabilities\":{\"max_msg_fds\":8}}\0"] {
+            assert_eq!(asked(good), Ok(true), "{good:?}");
+        }
+        for bad in [&b"\0"[..], b"{}", b"[]\0", b"7\0", b"{\0", b"{}\0\0", b"hello\0", b"\xff\0"] {
+            assert_eq!(asked(bad), Err(Errno::INVAL), "{bad:?}");
         }
     }
 
