@@ -10,11 +10,13 @@ use rustix::fs::{SealFlags, fcntl_get_seals, fstatfs};
 use rustix::io::Errno;
 use std::collections::VecDeque;
 use std::fs::File;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use units::HostAddress;
+use vm_memory::mmap::MmapRegionError;
 use vm_memory::{Bytes as _, FileOffset, MmapRegion, VolatileMemory};
 use zerocopy::IntoBytes;
 
@@ -95,6 +97,12 @@ struct Map {
     backing: Arc<Backing>,
     /// None where all numbers are taken: the drive has no name for it.
     tenure: Option<Tenure>,
+}
+
+impl Map {
+    fn bytes(&self) -> u64 {
+        (self.last - self.first).saturating_add(1)
+    }
 }
 
 /// Tenures that there are at once.
@@ -212,23 +220,24 @@ impl GuestMemory {
         Ok(())
     }
 
-    /// Takes every piece within a range away.
+    /// Takes every piece within a range away; how many bytes they have.
     ///
     /// # Errors
-    /// A range that is empty, or that ends in the middle of a piece; nothing is taken then.
-    pub(crate) fn unmap(&mut self, first: u64, bytes: u64) -> Result<(), Errno> {
+    /// A range that is empty, that ends in the middle of a piece, or in which there is none; nothing is taken then.
+    pub(crate) fn unmap(&mut self, first: u64, bytes: u64) -> Result<u64, Errno> {
         let last = last_of(first, bytes).ok_or(Errno::INVAL)?;
         let meets = |map: &Map| map.first <= last && map.last >= first;
         if self.maps.iter().any(|map| meets(map) && (map.first < first || map.last > last)) {
             return Err(Errno::INVAL);
         }
-        self.maps.retain(|map| !meets(map));
-        Ok(())
+        let gone = self.maps.extract_if(.., |map| meets(map));
+        let bytes = gone.map(|map| map.bytes()).reduce(u64::saturating_add);
+        bytes.ok_or(Errno::NOENT)
     }
 
-    /// Takes everything away.
-    pub(crate) fn clear(&mut self) {
-        self.maps.clear();
+    /// Takes everything away; how many bytes it has.
+    pub(crate) fn clear(&mut self) -> u64 {
+        self.maps.drain(..).map(|map| map.bytes()).fold(0, u64::saturating_add)
     }
 
     fn begin_tenure(&self) -> Option<Tenure> {
@@ -370,6 +379,11 @@ impl GuestMemory {
     }
 }
 
+/// What the kernel said.
+fn said(error: &io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
 impl Backing {
     fn of(way: Way, file: OwnedFd, offset: u64, bytes: u64, access: Access) -> Result<Backing, Errno> {
         let file = File::from(file);
@@ -382,11 +396,14 @@ impl Backing {
         // What the device may not write need not be open for writing, and cannot be written by a mistake of ours.
         let protection = if access.write { PROT_READ | PROT_WRITE } else { PROT_READ };
         let region = MmapRegion::build(Some(FileOffset::new(file, offset)), length, protection, SHARED);
-        let region = region.map_err(|_| Errno::ACCESS)?;
+        let region = region.map_err(|error| match error {
+            MmapRegionError::Mmap(error) => said(&error),
+            _ => Errno::INVAL,
+        })?;
         if way == Way::Mapped {
             return Ok(Backing::Mapped(region));
         }
-        let memory = File::options().read(true).write(true).open("/proc/self/mem").map_err(|_| Errno::ACCESS)?;
+        let memory = File::options().read(true).write(true).open("/proc/self/mem").map_err(|error| said(&error))?;
         Ok(Backing::Called { memory, start: region.as_ptr().addr() as u64, _there: region })
     }
 }
@@ -439,12 +456,14 @@ mod tests {
         assert_eq!(map(u64::MAX - 4095, 8192, 0), Err(Errno::INVAL));
         assert_eq!(map(0x1000, 12288, 0), Err(Errno::INVAL), "longer than its file");
         assert_eq!(map(0x1000, 4096, u64::MAX - 4095), Err(Errno::INVAL));
+        assert_eq!(map(0x1000, 4096, 2048), Err(Errno::INVAL), "from the middle of a page of its file");
         assert_eq!(map(0x1000, 4096, 4096), Ok(()));
         assert_eq!(map(0x1000, 4096, 0), Err(Errno::EXIST));
         assert_eq!(map(0, 8192, 0), Err(Errno::EXIST));
         assert_eq!(map(0x2000, 8192, 0), Ok(()));
         assert_eq!(guest.unmap(0x1000, 8192), Err(Errno::INVAL), "through the middle of a piece");
-        assert_eq!(guest.unmap(0, 1 << 63), Ok(()));
+        assert_eq!(guest.unmap(0, 1 << 63), Ok(12288));
+        assert_eq!(guest.unmap(0, 1 << 63), Err(Errno::NOENT), "nothing is there any more");
         assert_eq!(guest.read(HostAddress(0x2000), &mut [0]), Err(Unmapped));
     }
 

@@ -19,6 +19,7 @@ use units::{HostAddress, QueueId};
 /// Errors of the operating system (errno.h).
 const EEXIST: u32 = 17;
 const EINVAL: u32 = 22;
+const ENOENT: u32 = 2;
 const ENOTSUP: u32 = 95;
 
 fn pattern(random: &mut Xoshiro256PlusPlus, bytes: usize) -> Vec<u8> {
@@ -511,6 +512,12 @@ fn monitors_without_manners_get_an_error_or_the_door() {
     assert_eq!(machine.map(u64::MAX - 4095, 0, 8192), Err(EINVAL));
     assert_eq!(machine.map(0, MEMORY_BYTES, 4096), Err(EINVAL), "beyond its file");
     assert_eq!(machine.unmap(MEMORY, 4096), Err(EINVAL), "a part of a piece");
+    const ELSEWHERE: u64 = 1 << 40;
+    assert_eq!(machine.map(ELSEWHERE, 2048, 4096), Err(EINVAL), "from the middle of a page");
+    assert_eq!(machine.unmap(ELSEWHERE, 4096), Err(ENOENT), "nothing is there");
+    machine.map(ELSEWHERE, 0, 4096).expect("there is room");
+    let gone = machine.unmap(ELSEWHERE, 1 << 30).expect("it was mapped");
+    assert_eq!(gone[16..24], 4096u64.to_le_bytes(), "as much as there was");
     for (region, offset, bytes) in
         [(0, 0xffff_ffff_ffff_fffc, 4), (0, 16384, 4), (1, 0, 4), (7, 4093, 4), (9, 0, 4), (7, 0, 0), (7, 0, u32::MAX)]
     {

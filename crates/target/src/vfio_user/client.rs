@@ -299,11 +299,13 @@ pub(crate) fn serve(
             Vec::new()
         }
         Request::Unmap { all, first, bytes } => {
-            match all {
+            let gone = match all {
                 true => function.change_memory(GuestMemory::clear),
                 false => function.change_memory(|memory| memory.unmap(first, bytes))?,
-            }
-            asked.to_vec()
+            };
+            let mut reply = asked.to_vec();
+            reply[16..24].copy_from_slice(&gone.to_le_bytes());
+            reply
         }
         Request::DeviceInfo => body(&[16, DEVICE_RESETS | DEVICE_IS_PCI, REGIONS, INDICES]),
         Request::RegionInfo { room, region } if region < REGIONS => return Ok(about(room, region, bus, function)),
