@@ -112,13 +112,15 @@ impl Runs {
 
     /// A run is over.
     pub(crate) fn show(&self, progress: &lab::Progress<'_>) {
-        if self.bar.length() == Some(0) {
-            let style = "{prefix} {bar:24} {pos} of {len} runs, {eta} left ({msg})";
-            self.bar.set_style(ProgressStyle::with_template(style).expect("a template of ours"));
-        }
+        let is_first = self.bar.length() == Some(0);
         self.bar.set_length(progress.total as u64);
         self.bar.set_position(progress.done as u64);
         self.bar.set_message(progress.point.to_owned());
+        if is_first {
+            // Only now: the line is drawn at any time, and would say that there are no runs.
+            let style = "{prefix} {bar:24} {pos} of {len} runs, {eta} left ({msg})";
+            self.bar.set_style(ProgressStyle::with_template(style).expect("a template of ours"));
+        }
     }
 }
 
