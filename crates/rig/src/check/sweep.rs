@@ -115,14 +115,42 @@ impl Sweep {
     }
 }
 
+/// What cases came to, taken up in the order of their seeds whatever the order in which they end: of those behind one that fails some
+/// are over and some never begin, and none of them counts.
+#[derive(Default)]
+struct InOrder {
+    outcome: Sweep,
+    /// The first case that is not taken up.
+    next: u64,
+    /// Those that held and are over before one in front of them.
+    ahead: BTreeMap<u64, (&'static str, Report)>,
+}
+
+impl InOrder {
+    fn held(&mut self, index: u64, architecture: &'static str, report: Report) {
+        self.ahead.insert(index, (architecture, report));
+        while let Some((architecture, report)) = self.ahead.remove(&self.next) {
+            self.outcome.totals.entry(architecture).or_default().add(&report);
+            self.next += 1;
+        }
+    }
+
+    fn failed(&mut self, index: u64, failure: Failure) {
+        if self.outcome.failure.as_ref().is_none_or(|(first, _)| index < *first) {
+            self.outcome.failure = Some((index, failure));
+        }
+    }
+}
+
 /// Runs cases 0 to `count`, as `case` makes them, on `jobs` threads. Behind a case that fails no more are begun; of several the first
-/// one counts, so that the number of threads does not change it. `goes_on` is called after each case; where it says no, no more are begun.
+/// one counts, with those before it, so that the number of threads changes nothing. `goes_on` is called after each case; where it says no,
+/// no more are begun.
 ///
 /// # Panics
 /// Never: a case that panics is one that fails.
 pub fn sweep(count: u64, jobs: usize, case: impl Fn(u64) -> Case + Sync, goes_on: impl Fn() -> bool + Sync) -> Sweep {
     let (next, end) = (AtomicU64::new(0), AtomicU64::new(count));
-    let outcome = Mutex::new(Sweep::default());
+    let ended = Mutex::new(InOrder::default());
     thread::scope(|scope| {
         for _ in 0..jobs.max(1) {
             scope.spawn(|| {
@@ -133,17 +161,15 @@ pub fn sweep(count: u64, jobs: usize, case: impl Fn(u64) -> Case + Sync, goes_on
                     }
                     let case = case(index);
                     let ran = case.run();
-                    let mut outcome = outcome.lock().expect("nobody panics with the outcome");
+                    let mut ended = ended.lock().expect("nobody panics with the outcome");
                     match ran {
-                        Ok(report) => outcome.totals.entry(case.architecture.name()).or_default().add(&report),
+                        Ok(report) => ended.held(index, case.architecture.name(), report),
                         Err(failure) => {
                             end.fetch_min(index, Ordering::Relaxed);
-                            if outcome.failure.as_ref().is_none_or(|(first, _)| index < *first) {
-                                outcome.failure = Some((index, failure));
-                            }
+                            ended.failed(index, failure);
                         }
                     }
-                    drop(outcome);
+                    drop(ended);
                     if !goes_on() {
                         end.fetch_min(next.load(Ordering::Relaxed), Ordering::Relaxed);
                     }
@@ -151,5 +177,26 @@ pub fn sweep(count: u64, jobs: usize, case: impl Fn(u64) -> Case + Sync, goes_on
             });
         }
     });
-    outcome.into_inner().expect("nobody panics with the outcome")
+    ended.into_inner().expect("nobody panics with the outcome").outcome
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_before_the_first_case_that_fails_counts_in_whatever_order_they_end() {
+        let failure = |seed| Failure { case: Case::of_seed(seed), error: "it fails".into() };
+        let mut ended = InOrder::default();
+        ended.held(1, "deepflash", Report::default());
+        ended.held(4, "deepflash", Report::default());
+        ended.failed(5, failure(5));
+        ended.failed(3, failure(3));
+        ended.held(0, "pipessd", Report::default());
+        ended.held(2, "deepflash", Report::default());
+        let Sweep { totals, failure } = ended.outcome;
+        assert_eq!(failure.map(|(after, failure)| (after, failure.case.seed)), Some((3, 3)));
+        let cases: Vec<(&str, u64)> = totals.iter().map(|(name, totals)| (*name, totals.cases)).collect();
+        assert_eq!(cases, [("deepflash", 2), ("pipessd", 1)]);
+    }
 }
