@@ -19,8 +19,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use units::{BlockId, Lpn, Ppn, Span, Time};
 
-/// A transaction of FCMD.
+/// A transaction of FCMD: in one line of this machine's memory, so that one prefetch brings all of it.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct UnderWay {
     transaction: Transaction,
     media: [Media; PLANES_MAX],
@@ -32,6 +33,7 @@ struct UnderWay {
 }
 
 const _: () = assert!(PLANES_MAX <= u8::BITS as usize, "a bit for each page of a transaction");
+const _: () = assert!(size_of::<Option<UnderWay>>() == 64);
 
 impl UnderWay {
     fn new(transaction: Transaction, key: CommandKey) -> Self {

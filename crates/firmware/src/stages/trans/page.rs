@@ -184,15 +184,6 @@ impl PagePlaces {
         ppn
     }
 
-    /// Brings near what the next page will need, where that is in another group: so many are open that it was pushed out since.
-    fn prefetch_next(&self, turn: &Turn<'_>) {
-        let Some(&WritePoint { group, next }) = self.open.get(self.cursor) else { return };
-        if next.is_multiple_of(self.planes) {
-            self.tables.groups.prefetch(turn, self.tables.groups.page(group, next));
-            turn.prefetch(&self.tables.die_lines, self.tables.groups.die(group) as usize);
-        }
-    }
-
     /// A page was at one place, or nowhere, and is at another now, or nowhere.
     fn exchange(&mut self, turn: &mut Turn<'_>, lpn: Lpn, old: Option<Ppn>, to: Option<Ppn>) {
         let miscounts = self.mutation == Some(Mutation::WrongCount) && lpn.0.is_multiple_of(16);
@@ -354,7 +345,6 @@ impl Places for PagePlaces {
         self.map.pay_load(turn, lpn);
         self.exchange(turn, lpn, before, Some(to));
         self.close_filled(turn);
-        self.prefetch_next(turn);
         Some(Placed { to, before })
     }
 
