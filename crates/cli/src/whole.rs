@@ -372,7 +372,7 @@ impl Shares<'_> {
         for of_phase in busiest {
             let (share, here) = of_phase.filter(|(_, busiest)| busiest.core == core)?;
             for (group, taken) in here.groups.iter() {
-                groups.set(group, groups.get(group).unwrap_or(&0.0) + share * taken);
+                groups.add(group, share * taken);
             }
         }
         Some(BusiestCore { core, groups })
@@ -382,18 +382,18 @@ impl Shares<'_> {
     /// all of them.
     fn bounds(&self, iops: f64) -> Vec<Bound> {
         let mut busy: Named<f64> = Named::default();
+        let has_a_busiest_core = self.busiest_core().is_some();
         let named = |phase: &Summary, name: &str| phase.bounds().iter().any(|bound| bound.resource == name);
         for (share, phase) in &self.phases {
             let is_told = |bound: &&Bound| {
                 let in_all = || self.phases.iter().all(|(_, phase)| named(phase, &bound.resource));
                 match bound.resource.as_str() {
-                    BUSIEST_CORE => self.busiest_core().is_some(),
+                    BUSIEST_CORE => has_a_busiest_core,
                     resource => !resource.starts_with("busiest") || in_all(),
                 }
             };
             for bound in phase.bounds().iter().filter(is_told) {
-                let before = busy.get(&bound.resource).copied().unwrap_or(0.0);
-                busy.set(bound.resource.clone(), before + share * bound.utilisation);
+                busy.add(&bound.resource, share * bound.utilisation);
             }
         }
         let resources: Vec<(String, f64)> = busy.iter().map(|(name, busy)| (name.to_owned(), *busy)).collect();

@@ -42,6 +42,14 @@ impl<V> Named<V> {
     }
 }
 
+impl Named<f64> {
+    /// Adds to `name`, which is 0 where it is not known.
+    pub fn add(&mut self, name: &str, more: f64) {
+        let before = self.get(name).copied().unwrap_or(0.0);
+        self.set(name, before + more);
+    }
+}
+
 impl<V> Default for Named<V> {
     fn default() -> Self {
         Named(Vec::new())

@@ -377,9 +377,7 @@ impl Window<'_> {
         stands_out(most, self.threads_active(), FULL).then(|| {
             let mut groups: Named<f64> = Named::default();
             for stage in self.on(core) {
-                let (group, share) =
-                    (self.parts[stage].0, self.busy(stage) / f64::from(self.after.cores[core].threads));
-                groups.set(group, groups.get(group).unwrap_or(&0.0) + share);
+                groups.add(self.parts[stage].0, self.busy(stage) / f64::from(self.after.cores[core].threads));
             }
             (most, BusiestCore { core: core as u32, groups })
         })

@@ -31,6 +31,9 @@ const ALTERNATIVES: &[(&str, &str, &str)] = &[
     ("workload.duration_ms", "workload.ios", "none"),
 ];
 
+/// A key that says more of another one, and its word for nothing more: it goes where a later layer says the other anew.
+const PARTICULARS: &[(&str, &str, &str)] = &[("workload.recipe", "workload.phases", "own")];
+
 /// Keys of another table that a file of one table may set: a device has its memory.
 pub(super) const MEMORY: &[(&str, &str)] = &[("device", "cache.size_bytes"), ("device", "cache")];
 
@@ -96,6 +99,12 @@ impl Layered {
     /// Lays one more layer over the ones so far.
     pub(super) fn lay(&mut self, layer: Layer) {
         for (index, setting) in layer {
+            for (key, other, word) in PARTICULARS {
+                let said = &mut self.settings[position(key)];
+                if position(other) == index && !said.value.is_text(word) && !said.origin.is_beside(&setting.origin) {
+                    *said = Setting { value: Value::Text((*word).into()), origin: setting.origin.clone() };
+                }
+            }
             self.settings[index] = setting;
         }
     }

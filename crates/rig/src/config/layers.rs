@@ -4,7 +4,7 @@ use super::catalogue::Source;
 use super::kept::{drop_foreign, kept};
 use super::layered::{Layer, Layered, MEMORY, Setting, layer};
 use super::resolved::{Resolved, THREADS_MAX};
-use super::schema::schema;
+use super::schema::{Key, schema};
 use super::text::{self, Named};
 use super::value::Value;
 use super::{ConfigError, DEVICES, Origin, PROCESSORS, firmware_keys};
@@ -188,10 +188,10 @@ impl Layers {
         let mut user = self.all();
         let mut chosen = Layered::defaults();
         chosen.lay(user.clone());
-        let device = platform_file(&chosen, "platform.device", DEVICES)?;
+        let device = platform_file(&chosen, &user, "platform.device", DEVICES)?;
         let processor = match &self.processor {
             Some(unwritten) => unwritten.clone(),
-            None => platform_file(&chosen, "platform.processor", PROCESSORS)?,
+            None => platform_file(&chosen, &user, "platform.processor", PROCESSORS)?,
         };
         let name: String = chosen.get("platform.architecture")?;
         let architecture = find(&name).ok_or_else(|| {
@@ -232,12 +232,23 @@ impl Layers {
 /// What a file lacks that describes a table, as a device, and says nothing else; none where it is a configuration. One that gives half of
 /// what such a file must is none that changes a little of another one's: laid over that, the two would be a mixture that nobody meant.
 fn described(layer: &Layer, table: &str) -> Option<Vec<&'static str>> {
-    let is_own = |key: &str| key.split('.').next() == Some(table) || MEMORY.contains(&(table, key));
-    let needed = schema().keys.iter().enumerate().filter(|(_, key)| key.is_required() && is_own(&key.path));
+    let (given, lacking) = required(layer, table);
+    let describes = layer.iter().all(|(index, _)| is_of(table, &schema().keys[*index].path));
+    (describes && given.len() >= lacking.len()).then_some(lacking)
+}
+
+/// Whether a file that describes a table may have a key.
+fn is_of(table: &str, key: &str) -> bool {
+    key.split('.').next() == Some(table) || MEMORY.contains(&(table, key))
+}
+
+/// The keys that a file must have which describes a table: those that a layer gives, and those that it lacks.
+fn required(layer: &Layer, table: &str) -> (Vec<&'static str>, Vec<&'static str>) {
+    let needed = schema().keys.iter().enumerate().filter(|(_, key)| key.is_required() && is_of(table, &key.path));
     let (given, lacking): (Vec<_>, Vec<_>) =
         needed.partition(|(index, _)| layer.iter().any(|(given, _)| given == index));
-    let describes = layer.iter().all(|(index, _)| is_own(&schema().keys[*index].path)) && given.len() >= lacking.len();
-    describes.then(|| lacking.into_iter().map(|(_, key)| &*key.path).collect())
+    let names = |keys: Vec<(usize, &'static Key)>| keys.into_iter().map(|(_, key)| &*key.path).collect();
+    (names(given), names(lacking))
 }
 
 /// No more than `most` threads of these groups.
@@ -284,9 +295,22 @@ fn assign(key: &str, value: &str, origin: Origin) -> Result<(usize, Setting), Co
     }
 }
 
-fn platform_file(chosen: &Layered, key: &str, catalogue: &[Named]) -> Result<Source, ConfigError> {
+/// The file that a key names. It need not be there where the file that names it says what is in it, as one that `describe --toml` wrote
+/// does: then its name is what the device or processor is called.
+fn platform_file(chosen: &Layered, user: &Layer, key: &str, catalogue: &[Named]) -> Result<Source, ConfigError> {
     let wanted: String = chosen.get(key)?;
+    if let Some(found) = Source::find(catalogue, &wanted)? {
+        return Ok(found);
+    }
+    let table = key.rsplit('.').next().unwrap_or_default();
+    let named = &chosen.setting(key).origin;
+    let says = |(index, setting): &(usize, Setting)| {
+        is_of(table, &schema().keys[*index].path) && setting.origin.is_beside(named)
+    };
+    let is_record = matches!(named, Origin::File { .. }) && user.iter().any(says);
+    if is_record && !wanted.is_empty() && required(user, table).1.is_empty() {
+        return Ok(Source::of(&wanted, String::new()));
+    }
     let names: Vec<&str> = catalogue.iter().map(|named| named.name).collect();
-    Source::find(catalogue, &wanted)?
-        .ok_or_else(|| chosen.refuse(key, format!("a file or one of {}", names.join(", "))))
+    Err(chosen.refuse(key, format!("a file or one of {}", names.join(", "))))
 }

@@ -78,6 +78,14 @@ impl Origin {
         }
     }
 
+    /// Whether both are from one file, or from one layer that is none.
+    pub(super) fn is_beside(&self, other: &Origin) -> bool {
+        match (self, other) {
+            (Origin::File { file, .. }, Origin::File { file: other, .. }) => file == other,
+            _ => self.layer() == other.layer(),
+        }
+    }
+
     /// File and line where there are such, as error messages begin: `run.toml:12`, `--cores`.
     pub fn place(&self) -> String {
         match self {

@@ -3,6 +3,7 @@
 use super::layered::{Layered, Setting};
 use super::rings::rings;
 use super::schema::Key;
+use super::value::Value;
 use super::{ConfigError, DEVICES, Device, Layers, Origin, PROCESSORS, device, firmware_keys, longest, processor, run};
 use crate::failures;
 use crate::power::PowerError;
@@ -296,7 +297,19 @@ impl Resolved {
         })
     }
 
-    /// All of it as a configuration file, which resolves to the same again. Comments tell where each value comes from.
+    /// What the workloads that are in files are, for a record that needs none of them.
+    fn recipes(&self) -> Value {
+        let is_named = |phase: &Phase| Workload::named(&phase.written).is_some();
+        let text = |phase: &Phase| Value::Text(if is_named(phase) { "own".into() } else { phase.recipe.to_toml() });
+        match &self.phases[..] {
+            [phase] => text(phase),
+            phases if phases.iter().all(is_named) => Value::Text("own".into()),
+            phases => Value::List(phases.iter().map(text).collect()),
+        }
+    }
+
+    /// All of it as a configuration file, which resolves to the same again without any other file. Comments tell where each value comes
+    /// from.
     pub fn to_toml(&self) -> String {
         let (mut text, mut table) = (String::new(), "");
         for (key, setting) in self.shown() {
@@ -307,7 +320,8 @@ impl Resolved {
             }
             // A file's name may hold a line break, a comment may not.
             let origin = setting.origin.to_string().replace(char::is_control, " ");
-            text += &format!("{name} = {} # {origin}\n", setting.value);
+            let recipes = (key.path == run::RECIPE).then(|| self.recipes());
+            text += &format!("{name} = {} # {origin}\n", recipes.as_ref().unwrap_or(&setting.value));
         }
         text
     }
@@ -413,4 +427,83 @@ fn world(from: &Layered) -> Result<World, ConfigError> {
         WorldName::Sim => World::Sim,
         WorldName::Threads => World::Threads { threads, timing },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// A run of files of the user's, one each for device, processor and a workload.
+    fn of_files(at: &std::path::Path) -> Resolved {
+        let known = |catalogue: &[super::super::Named], name| {
+            catalogue.iter().find(|known| known.name == name).expect("it is in the catalogue").text
+        };
+        let file = |name: &str, text: &str| {
+            let path = at.join(name);
+            fs::write(&path, text).expect("a file of ours");
+            path.display().to_string()
+        };
+        let device = file("mine.toml", known(DEVICES, "small"));
+        let processor = file("fast.toml", known(PROCESSORS, "timeless"));
+        let workload =
+            file("load.toml", "pattern = \"random\"\nread_fraction = 0.25\nsizes = { fixed_bytes = 8192 }\n");
+        let layers = Layers::new().flag("--device", &device).and_then(|layers| layers.flag("--processor", &processor));
+        let workloads = format!("randread,{workload}");
+        layers.and_then(|layers| layers.flag("--workload", &workloads)).and_then(Layers::resolve).expect("a run")
+    }
+
+    #[test]
+    fn a_record_needs_none_of_the_files_that_it_was_made_of() {
+        let at = std::env::temp_dir().join(format!("flashloom-record-{}", std::process::id()));
+        fs::create_dir_all(&at).expect("a folder of ours");
+        let first = of_files(&at);
+        let record = first.to_toml();
+        fs::remove_dir_all(&at).expect("it was made");
+        let read = || Layers::new().text("record.toml", &record).expect("it has keys of ours only");
+        let again = read().resolve().expect("it says all");
+        let parts = |run: &Resolved| {
+            let phases = run.phases.iter().map(|phase| (phase.name.clone(), phase.recipe.clone())).collect::<Vec<_>>();
+            (run.device.name.clone(), run.processor.name.clone(), phases)
+        };
+        assert_eq!(parts(&again), parts(&first));
+        let without_origins = |text: &str| {
+            text.lines().map(|line| line.split(" # ").next().unwrap_or(line).to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(without_origins(&again.to_toml()), without_origins(&record));
+        let other = read().flag("--workload", "none-such.toml").and_then(Layers::resolve).err().expect("no file");
+        assert!(other.to_string().contains("\"none-such.toml\" is none"), "{other}");
+        let whole = read().set("device.channels=3").and_then(Layers::resolve).expect("a label and all keys");
+        assert_eq!(whole.device.name, "mine");
+        let mistyped = read().flag("--device", "smal").and_then(Layers::resolve).err().expect("no file");
+        assert!(mistyped.to_string().contains("expected a file or one of"), "{mistyped}");
+        let part = Layers::new().set("platform.device=mine.toml").and_then(Layers::resolve).err().expect("no file");
+        assert!(part.to_string().contains("expected a file or one of"), "{part}");
+    }
+
+    #[test]
+    fn a_recipe_is_of_the_phases_beside_it_and_of_none_that_have_names() {
+        let resolve = |text: &str, workload: Option<&str>| {
+            let layers = Layers::new().text("run.toml", text)?;
+            workload.into_iter().try_fold(layers, |layers, name| layers.flag("--workload", name))?.resolve()
+        };
+        let of_a_file =
+            "phases = [\"gone.toml\"]\nrecipe = \"read_fraction = 1\\npattern = 'random'\\nsizes.fixed_bytes = 512\"";
+        let text = format!("[workload]\n{of_a_file}\n");
+        assert_eq!(resolve(&text, None).expect("it says what it is").phases[0].recipe.read_fraction, 1.0);
+        assert_eq!(resolve(&text, Some("randwrite")).expect("another phase").phases[0].recipe.read_fraction, 0.0);
+        let refusals = [
+            ("0", "expected a text"),
+            ("\"read_fraction = 1\"", "expected \"own\": randread is no file's"),
+            ("[\"own\", \"own\"]", "expected one value: there is one phase"),
+        ];
+        for (recipe, expected) in refusals {
+            let text = format!("[workload]\nphases = [\"randread\"]\nrecipe = {recipe}\n");
+            let refused = resolve(&text, None).err().expect("no recipe of randread").to_string();
+            assert!(refused.starts_with("run.toml:3: workload.recipe is ") && refused.contains(expected), "{refused}");
+        }
+        let part = text.replace("pattern = 'random'", "");
+        let refused = resolve(&part, None).err().expect("half a recipe").to_string();
+        assert!(refused.contains("expected a workload: missing field `pattern`"), "{refused}");
+    }
 }

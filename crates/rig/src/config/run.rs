@@ -16,6 +16,9 @@ use std::path::Path;
 use units::{Bytes, Lba, SECTOR_BYTES, Span};
 use workload::{Parameters, Pattern, Recipe, Region, UnusableParameter, WORKLOADS, Workload};
 
+/// What workloads are that are in files.
+pub(super) const RECIPE: &str = "workload.recipe";
+
 /// Most commands outstanding on all queues: each has lists and buffers in the memory of this machine.
 const OUTSTANDING_MAX: u64 = 1 << 20;
 
@@ -173,7 +176,7 @@ fn phase(
     queues: u32,
     seed: u64,
 ) -> Result<Phase, ConfigError> {
-    let mut recipe = recipe(from, name)?;
+    let mut recipe = recipe(from, name, (index, count))?;
     if let Some(theta) = from.nth_unless("workload.zipf_theta", "own", index, count)? {
         recipe.pattern = Pattern::Zipf { theta };
     }
@@ -252,11 +255,18 @@ fn rounds(from: &Layered) -> Result<Option<Rounds>, ConfigError> {
     Ok((until == Until::Steady).then_some(Rounds { ios, duration, most }))
 }
 
-/// A workload by name, else from the file at that path.
-fn recipe(from: &Layered, name: &str) -> Result<Recipe, ConfigError> {
+/// A workload by name; else as its recipe has it, or the file at that path.
+fn recipe(from: &Layered, name: &str, (index, count): (usize, usize)) -> Result<Recipe, ConfigError> {
     const KEY: &str = "workload.phases";
-    if let Some(workload) = Workload::named(name) {
-        return Ok(workload.recipe());
+    let text: Option<String> = from.nth_unless(RECIPE, "own", index, count)?;
+    match (Workload::named(name), text) {
+        (Some(workload), None) => return Ok(workload.recipe()),
+        (Some(_), Some(_)) => return Err(from.refuse(RECIPE, format!("\"own\": {name} is no file's"))),
+        (None, Some(text)) => {
+            let refuse = |error: toml::de::Error| from.refuse(RECIPE, format!("a workload: {}", error.message()));
+            return Recipe::from_toml(&text).map_err(refuse);
+        }
+        (None, None) => {}
     }
     let path = Path::new(name);
     if name.is_empty() || !path.exists() {
