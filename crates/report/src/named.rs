@@ -4,6 +4,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::marker::PhantomData;
+use std::ops::Add;
 
 /// Values by name, in the order they were first set; in JSON an object with its keys in that order.
 ///
@@ -42,10 +43,10 @@ impl<V> Named<V> {
     }
 }
 
-impl Named<f64> {
+impl<V: Copy + Default + Add<Output = V>> Named<V> {
     /// Adds to `name`, which is 0 where it is not known.
-    pub fn add(&mut self, name: &str, more: f64) {
-        let before = self.get(name).copied().unwrap_or(0.0);
+    pub fn add(&mut self, name: &str, more: V) {
+        let before = self.get(name).copied().unwrap_or_default();
         self.set(name, before + more);
     }
 }

@@ -127,7 +127,7 @@ impl Doing<'_> {
         let of = |(index, usage): (usize, &ThreadUsage)| {
             let mut stages = Named::<u32>::default();
             for ((group, _), _) in self.parts.iter().zip(&self.run.homes).filter(|(_, home)| **home == index) {
-                stages.set(*group, stages.get(group).copied().unwrap_or(0) + 1);
+                stages.add(group, 1);
             }
             let (utilisation, pinned) = (self.share(usage.busy.secs_f64()), self.run.pinned[index]);
             MachineThread { pinned, utilisation, received: usage.received, sleeps: usage.sleeps, stages }
