@@ -226,13 +226,13 @@ impl ServeArguments {
                 "without --nqn it has a name",
             ));
         }
-        let World::Threads { threads, .. } = resolved.world else { unreachable!("it was checked") };
+        let World::Threads { threads, apart, .. } = resolved.world else { unreachable!("it was checked") };
         let settings = ServiceSettings {
             door,
             subsystem: self.nqn.clone(),
             allowed: self.allow_host.clone(),
             keys: self.keys.as_deref().map(read_keys).transpose()?,
-            layout: Layout { threads: threads.into(), pin: false },
+            layout: Layout { apart, ..Layout::on(threads.into()) },
             processor: resolved.processor.clone(),
         };
         let mut device = resolved.plan();

@@ -1,7 +1,7 @@
 //! From a resolved configuration to a device and the phases of its run.
 
 use crate::build::{BuildError, Controller, Device};
-use crate::config::{self, ConfigError, Resolved};
+use crate::config::{self, ConfigError, Resolved, World};
 use crate::hardware::LinkTiming;
 use crate::precondition::{Fill, Precondition};
 use crate::session::{Session, SessionError};
@@ -10,7 +10,7 @@ use firmware::DriveShape;
 use firmware::architecture::Drawing;
 use host::{Phase, Rounds};
 use report::Summary;
-use threads::Layout;
+use threads::{Apart, Layout};
 
 impl Resolved {
     /// The device that this describes, with the host that drives it.
@@ -21,7 +21,7 @@ impl Resolved {
             // The controller offers as many queues as its host creates: those beyond would only cost memory.
             drive: DriveShape { queues: self.host.queues.into(), ..self.drive.shape().clone() },
             timing: self.device.timing,
-            timed: !matches!(self.world, config::World::Threads { timing: false, .. }),
+            timed: !matches!(self.world, World::Threads { timing: false, .. }),
             erases_max: self.device.erase_limit,
             faults: self.device.faults,
             retires_worn: false,
@@ -74,7 +74,11 @@ impl Resolved {
     pub fn run_on_threads(&self, device: &Device, phases: Vec<Phase>, threads: u16) -> Result<Vec<Summary>, PlanError> {
         // More threads than the machine has would wait for each other pinned to one of its cores.
         let pin = usize::from(threads) <= std::thread::available_parallelism().map_or(1, usize::from);
-        let layout = Layout { threads: threads.into(), pin };
+        let apart = match self.world {
+            World::Threads { apart, .. } => apart,
+            World::Sim => Apart::default(),
+        };
+        let layout = Layout { threads: threads.into(), pin, apart };
         // However long it is told to measure: that the drive stands still the host sees.
         let ended = run_on_threads(device, &self.device.name, self.seed, phases, layout, None);
         ended.map_err(|error| self.blame(error))

@@ -10,16 +10,32 @@ pub struct Layout {
     pub threads: usize,
     /// Whether each is bound to a processor: thread t to the t-th of those this process may use, round robin.
     pub pin: bool,
+    /// What leaves the thread that has all cores, where there are others.
+    pub apart: Apart,
+}
+
+/// What leaves the thread that has all cores: nothing else would use the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Apart {
+    /// All hardware. One thread has all firmware and nothing else.
+    #[default]
+    Hardware,
+    /// Who tells no core anything: the host. One thread has the whole drive.
+    Host,
 }
 
 impl Layout {
+    /// So many threads, which are bound to no processor.
+    pub fn on(threads: usize) -> Layout {
+        Layout { threads, pin: false, apart: Apart::default() }
+    }
+
     /// The thread of each stage, in the order of the plan.
     ///
     /// Cores of the plan that follow each other share a thread, for threads of a group, and groups that talk to each other, are on
     /// neighbouring cores: what stays on a thread need not cross to another. Hardware lives with most of those on cores that it tells
     /// something. Who tells no core anything, the host, lives on a thread that no core is left for, or on the last one. Where one thread
-    /// has all cores and there are others, all hardware is dealt to those, one stage at a time from the last down: nothing else would use
-    /// them.
+    /// has all cores and there are others, what is apart is dealt to those, one stage at a time from the last down.
     pub fn homes<V: Vocabulary>(&self, parts: &[Part<V>], edges: &[Edge]) -> Vec<usize> {
         assert!(self.threads > 0, "a layout has at least one thread");
         let core = |part: &Part<V>| match part.place {
@@ -42,8 +58,9 @@ impl Layout {
             dealt += 1;
             self.threads - 1 - (dealt - 1) % spare.max(1)
         };
+        let all_apart = self.apart == Apart::Hardware && deal.threads() == 1 && spare > 0;
         let homes = (0..parts.len() as u16).map(StageId).map(|id| {
-            let company = || if deal.threads() == 1 && spare > 0 { None } else { beside(id) };
+            let company = || if all_apart { None } else { beside(id) };
             home(id).or_else(company).unwrap_or_else(&mut apart)
         });
         homes.collect()
@@ -78,21 +95,20 @@ mod tests {
         let parts = places.map(part);
         let edge = |(from, to)| Edge { from: StageId(from), to: StageId(to), at_most: 1 };
         let edges = [(4, 0), (3, 4), (2, 4), (5, 4), (2, 6), (6, 2)].map(edge);
-        let homes = |threads| Layout { threads, pin: false }.homes(&parts, &edges);
+        let homes = |threads| Layout::on(threads).homes(&parts, &edges);
         assert_eq!(homes(1), [0; 7]);
         assert_eq!(homes(2), [0, 0, 1, 0, 0, 1, 1], "the second of hardware talks to no core");
         assert_eq!(homes(3), [0, 1, 2, 1, 0, 2, 2], "of three the first");
         assert_eq!(homes(4), [0, 1, 2, 1, 0, 3, 2], "it has a thread of its own");
         assert_eq!(homes(5), [0, 1, 2, 1, 0, 4, 2]);
         let far = [core(10), core(40), Place::Hardware].map(part);
-        assert_eq!(Layout { threads: 2, pin: false }.homes(&far, &[]), [0, 1, 1], "cores that nobody uses");
+        assert_eq!(Layout::on(2).homes(&far, &[]), [0, 1, 1], "cores that nobody uses");
         let one = [core(0), Place::Hardware, Place::Hardware, Place::Hardware].map(part);
         let edges = [(0, 1), (1, 2), (0, 3)].map(edge);
-        assert_eq!(
-            Layout { threads: 2, pin: false }.homes(&one, &edges),
-            [0, 1, 1, 1],
-            "all of the work that can be elsewhere"
-        );
-        assert_eq!(Layout { threads: 3, pin: false }.homes(&one, &edges), [0, 2, 1, 2]);
+        assert_eq!(Layout::on(2).homes(&one, &edges), [0, 1, 1, 1], "all of the work that can be elsewhere");
+        assert_eq!(Layout::on(3).homes(&one, &edges), [0, 2, 1, 2]);
+        let edges = [(0, 1), (1, 0), (0, 2), (2, 0), (3, 1)].map(edge);
+        let homes = |apart| Layout { apart, ..Layout::on(2) }.homes(&one, &edges);
+        assert_eq!([Apart::Hardware, Apart::Host].map(homes), [[0, 1, 1, 1], [0, 0, 0, 1]], "a drive, and its host");
     }
 }

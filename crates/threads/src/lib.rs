@@ -30,6 +30,6 @@ mod worker;
 
 pub use bell::Bell;
 pub use beside::Beside;
-pub use layout::Layout;
+pub use layout::{Apart, Layout};
 pub use run::{Outcome, Threads};
 pub use usage::{Onlooker, StageUsage, ThreadUsage, Usage};

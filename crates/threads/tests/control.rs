@@ -10,7 +10,7 @@ use toy::{Hoppers, Message, Toy};
 use units::{CoreId, Span, Time};
 
 fn on(threads: usize) -> Layout {
-    Layout { threads, pin: false }
+    Layout::on(threads)
 }
 
 fn core(at: usize) -> Place {

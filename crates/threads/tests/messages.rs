@@ -28,7 +28,7 @@ fn each_message_is_one_turn(hoppers: Hoppers, layout: Layout) {
 #[test]
 fn any_to_any_on_one_to_four_threads() {
     for threads in 1..=4 {
-        each_message_is_one_turn(HOPPERS, Layout { threads, pin: false });
+        each_message_is_one_turn(HOPPERS, Layout::on(threads));
     }
 }
 
@@ -36,21 +36,21 @@ fn any_to_any_on_one_to_four_threads() {
 fn a_ring_of_stages_on_one_to_four_threads() {
     for threads in 1..=4 {
         let ring = Hoppers { count: 7, ring: true, tokens: 10, hops: 1_000 };
-        each_message_is_one_turn(ring, Layout { threads, pin: false });
+        each_message_is_one_turn(ring, Layout::on(threads));
     }
 }
 
 /// More threads than a small machine has processors, all of them busy, and bound where they must share.
 #[test]
 fn pinned_threads_share_a_small_machine() {
-    each_message_is_one_turn(Hoppers { hops: 20_000, ..HOPPERS }, Layout { threads: 4, pin: true });
+    each_message_is_one_turn(Hoppers { hops: 20_000, ..HOPPERS }, Layout { pin: true, ..Layout::on(4) });
 }
 
 /// One token among four threads: each wakes the next, asleep or about to be.
 #[test]
 fn one_token_wakes_thread_after_thread() {
     let one = Hoppers { count: 4, ring: true, tokens: 1, hops: 20_000 };
-    each_message_is_one_turn(one, Layout { threads: 4, pin: false });
+    each_message_is_one_turn(one, Layout::on(4));
 }
 
 /// More tokens than a ring holds, all on their way at once and to both sides: what finds no room waits, and nobody stands still.
@@ -58,7 +58,7 @@ fn one_token_wakes_thread_after_thread() {
 fn more_than_a_ring_holds_arrives_whole() {
     for threads in [2, 4] {
         let many = Hoppers { count: 4, ring: true, tokens: 6_000, hops: 40 };
-        each_message_is_one_turn(many, Layout { threads, pin: false });
+        each_message_is_one_turn(many, Layout::on(threads));
     }
 }
 
@@ -84,8 +84,8 @@ impl Probe<Toy> for Seen {
 
 #[test]
 fn observers_see_every_turn_and_note() {
-    let (outcome, seen) = Threads::new(HOPPERS.draw(), Layout { threads: 3, pin: false })
-        .run_observed(Some(Span::from_secs(60)), |_thread| Seen::default());
+    let (outcome, seen) =
+        Threads::new(HOPPERS.draw(), Layout::on(3)).run_observed(Some(Span::from_secs(60)), |_thread| Seen::default());
     assert_eq!(seen.len(), 3);
     let turns: u64 = outcome.usage.stages.iter().map(|stage| stage.turns).sum();
     assert_eq!(seen.iter().map(|seen| seen.turns).sum::<u64>(), turns);
@@ -100,5 +100,5 @@ fn observers_see_every_turn_and_note() {
 fn a_plan_that_fails_its_check_is_refused() {
     let mut plan = HOPPERS.draw();
     plan.reserve::<toy::Counter>("late", "late".into(), stage::Place::Hardware, 1);
-    Threads::new(plan, Layout { threads: 2, pin: false });
+    Threads::new(plan, Layout::on(2));
 }

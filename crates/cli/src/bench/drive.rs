@@ -3,6 +3,7 @@
 use super::Bench;
 use crate::serve::GROUPS;
 use anyhow::{Context, ensure};
+use rig::Apart;
 use rig::config::{Layers, Resolved};
 
 /// On what a device runs.
@@ -13,17 +14,18 @@ struct Staff {
     /// Whether each group has one firmware thread, as many as one core needs, or as many as the evaluation of DeepFlash has on 12
     /// cores of 4 hardware threads.
     is_lean: bool,
-    /// Whether host, link and flash have the last of the threads for themselves, and the firmware the others.
-    is_apart: bool,
+    /// What has the last of the threads for itself, where the firmware has one.
+    apart: Option<Apart>,
     buffer: Buffer,
 }
 
-const STAFFS: [Staff; 5] = [
-    Staff { threads: 1, is_lean: false, is_apart: false, buffer: Buffer::Passed },
-    Staff { threads: 2, is_lean: false, is_apart: false, buffer: Buffer::Passed },
-    Staff { threads: 1, is_lean: true, is_apart: false, buffer: Buffer::Passed },
-    Staff { threads: 2, is_lean: true, is_apart: true, buffer: Buffer::Passed },
-    Staff { threads: 1, is_lean: true, is_apart: false, buffer: Buffer::HoldsAll },
+const STAFFS: [Staff; 6] = [
+    Staff { threads: 1, is_lean: false, apart: None, buffer: Buffer::Passed },
+    Staff { threads: 2, is_lean: false, apart: None, buffer: Buffer::Passed },
+    Staff { threads: 1, is_lean: true, apart: None, buffer: Buffer::Passed },
+    Staff { threads: 2, is_lean: true, apart: Some(Apart::Host), buffer: Buffer::Passed },
+    Staff { threads: 2, is_lean: true, apart: Some(Apart::Hardware), buffer: Buffer::Passed },
+    Staff { threads: 1, is_lean: true, apart: None, buffer: Buffer::HoldsAll },
 ];
 
 /// What is measured of each: payload and workload.
@@ -73,20 +75,25 @@ pub(super) fn speed(bench: &mut Bench<'_>) -> anyhow::Result<()> {
 
 impl Staff {
     fn name(self, workload: &str, payload: &str) -> String {
-        let Staff { threads, is_lean, is_apart, buffer } = self;
+        let Staff { threads, is_lean, apart, buffer } = self;
         let firmware = if is_lean { "lean" } else { "deepflash" };
-        let threads = match (is_apart, threads) {
-            (true, _) => "1 thread, host and flash on another".to_owned(),
-            (false, 1) => "1 thread".to_owned(),
-            (false, threads) => format!("{threads} threads"),
+        let threads = match (apart, threads) {
+            (Some(Apart::Host), _) => "1 thread, host on another".to_owned(),
+            (Some(Apart::Hardware), _) => "1 thread, host and flash on another".to_owned(),
+            (None, 1) => "1 thread".to_owned(),
+            (None, threads) => format!("{threads} threads"),
         };
         format!("{firmware}, {workload}, payload {payload}, {threads}{}", buffer.said())
     }
 
     fn layers(self, workload: &str, payload: &str, ios: u64) -> anyhow::Result<Layers> {
         let mut layers = layers(workload, payload, ios)?.set(self.buffer.setting())?;
-        if self.is_apart {
-            layers = layers.flag("--cores", "1")?;
+        if let Some(apart) = self.apart {
+            let apart = match apart {
+                Apart::Host => "run.world_apart=host",
+                Apart::Hardware => "run.world_apart=hardware",
+            };
+            layers = layers.flag("--cores", "1")?.set(apart)?;
         }
         if self.is_lean { one_thread_a_group(layers) } else { Ok(layers) }
     }

@@ -71,7 +71,7 @@ pub(super) fn serve<T>(
         subsystem: SUBSYSTEM.into(),
         allowed: Vec::new(),
         keys,
-        layout: Layout { threads: 1, pin: false },
+        layout: Layout::on(1),
         processor: resolved.processor.clone(),
     };
     let service = Service::listen(resolved.plan(), settings)?;

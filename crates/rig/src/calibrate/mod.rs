@@ -53,7 +53,7 @@ pub fn measure_work(
     let Built { blueprint, parts, ledger, .. } = device.build(phases, false)?;
     let digits = Digits::of(Firmware::WORK);
     let groups: Vec<bool> = parts.iter().map(|(group, _)| digits.knows(group)).collect();
-    let threads = Threads::new(blueprint, Layout { threads: 1, pin: true }).priced(digits.prices());
+    let threads = Threads::new(blueprint, Layout { pin: true, ..Layout::on(1) }).priced(digits.prices());
     let (run, mut tallies) = threads.run_observed(Some(deadline), |_| Tally::new(groups.clone()));
     let mut ledger = ledger.lock().expect("nobody panics with the ledger");
     if !run.halted || ledger.fault.is_some() {

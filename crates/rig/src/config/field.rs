@@ -263,6 +263,7 @@ words! {
     host::Pace, "workload.pace" { Closed "closed", Timed "timed" }
     super::Payload, "run.payload" { None "none", Fingerprint "fingerprint", Full "full" }
     super::resolved::Until, "run.until" { End "end", Steady "steady" }
+    threads::Apart, "run.world_apart" { Hardware "hardware", Host "host" }
     super::resolved::WorldName, "run.world" { Sim "sim", Threads "threads" }
 }
 

@@ -13,6 +13,7 @@ use host::{DriverSettings, Pace, Rounds};
 use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
 use sim::Processor;
 use std::path::PathBuf;
+use threads::Apart;
 use units::{Bytes, Span};
 use workload::{Arrivals, Parameters, Recipe, Workload};
 
@@ -161,6 +162,8 @@ pub enum World {
     Threads {
         /// How many; the cores are dealt to them.
         threads: u16,
+        /// What leaves the thread that has all cores.
+        apart: Apart,
         /// Whether flash takes its time.
         timing: bool,
     },
@@ -418,6 +421,7 @@ fn timeline(from: &Layered) -> Result<Option<PathBuf>, ConfigError> {
 
 fn world(from: &Layered) -> Result<World, ConfigError> {
     let threads = from.within("run.world_threads", 1, THREADS_MAX)?;
+    let apart = from.get("run.world_apart")?;
     let timing: bool =
         from.get("run.timing").map_err(|_| from.refuse("run.timing", "true or false (--timing on or off)"))?;
     Ok(match from.get("run.world")? {
@@ -425,7 +429,7 @@ fn world(from: &Layered) -> Result<World, ConfigError> {
             return Err(from.refuse("run.timing", "true (--timing on): virtual time is made of these times"));
         }
         WorldName::Sim => World::Sim,
-        WorldName::Threads => World::Threads { threads, timing },
+        WorldName::Threads => World::Threads { threads, apart, timing },
     })
 }
 

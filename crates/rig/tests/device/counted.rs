@@ -25,7 +25,7 @@ fn both_worlds_count_the_same() {
             .next_phase()
             .expect("one phase")
             .unwrap_or_else(|error| panic!("{name}: {error}"));
-        let layout = Layout { threads: 2, pin: false };
+        let layout = Layout::on(2);
         device.timed = false;
         let real = run_on_threads(&device, "small", 3, vec![phase()], layout, Some(Span::from_secs(300)));
         let real = real.unwrap_or_else(|error| panic!("{name}: {error}")).remove(0);

@@ -17,7 +17,7 @@ fn a_drive_has_no_more_commands_than_it_may_however_many_threads_it_has() {
             device.timed = false;
             device.settings.commands = commands;
             let phases = vec![mixed("mixed", 1, small.sectors(), 2_000)];
-            let layout = Layout { threads: 4, pin: false };
+            let layout = Layout::on(4);
             let ran = run_on_threads(&device, "small", 1, phases, layout, Some(Span::from_secs(60)));
             let summary = ran.unwrap_or_else(|error| panic!("{}, {commands}: {error}", architecture.name())).remove(0);
             let links = summary.hardware.get("link").expect("it has a link").threads;
@@ -36,8 +36,7 @@ fn each_phase_has_what_its_stages_did_without_its_warm_up() {
         let phase =
             |seed, warm_up_ios| Phase { warm_up_ios, ..mixed("mixed", seed, small.sectors(), warm_up_ios + 2_000) };
         let phases = vec![phase(1, 500), phase(2, 8_000)];
-        let ran =
-            run_on_threads(&device, "small", 1, phases, Layout { threads: 2, pin: false }, Some(Span::from_secs(60)));
+        let ran = run_on_threads(&device, "small", 1, phases, Layout::on(2), Some(Span::from_secs(60)));
         let ran = ran.unwrap_or_else(|error| panic!("{}: {error}", architecture.name()));
         let messages = |summary: &Summary| summary.hardware.get("link").expect("it has a link").messages;
         let [first, second] = [0, 1].map(|at| messages(&ran[at]));

@@ -108,7 +108,7 @@ fn on_real_threads_merges_keep_every_page() {
     for &architecture in ARCHITECTURES {
         let small = Small { architecture, mapping: hybrid((1, 8)), fill: Fill::Sequential, ..Small::default() };
         let phases = vec![mixed("mixed", 1, small.sectors(), 1_500)];
-        let layout = Layout { threads: 2, pin: false };
+        let layout = Layout::on(2);
         let ran = run_on_threads(&small.device(), "small", 1, phases, layout, Some(Span::from_secs(300)));
         let summary = ran.unwrap_or_else(|error| panic!("{}: {error}", architecture.name())).remove(0);
         assert!(summary.data.expect("it is checked").checked > 1_000, "{}", architecture.name());

@@ -86,7 +86,7 @@ fn worn_flash_on_real_threads_is_never_wrong() {
         let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
         let device = Device { faults: Some(worn()), ..small.device() };
         let phase = mixed("mixed", 1, small.sectors(), 600);
-        let layout = Layout { threads: 2, pin: false };
+        let layout = Layout::on(2);
         let ran = run_on_threads(&device, "small", 1, vec![phase], layout, Some(Span::from_secs(300)));
         let summary = ran.unwrap_or_else(|error| panic!("{}: {error}", architecture.name())).remove(0);
         assert!(media(&summary).corrected > 200, "{}: {:?}", architecture.name(), summary.media);
@@ -439,7 +439,7 @@ fn on_real_threads_pages_find_another_place_too() {
         let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
         let device = Device { faults: Some(failing(0.01, 0.02)), ..small.device() };
         let phase = mixed("mixed", 1, small.sectors(), 600);
-        let layout = Layout { threads: 2, pin: false };
+        let layout = Layout::on(2);
         let ran = run_on_threads(&device, "small", 1, vec![phase], layout, Some(Span::from_secs(300)));
         let summary = ran.unwrap_or_else(|error| panic!("{}: {error}", architecture.name())).remove(0);
         let media = media(&summary);

@@ -20,7 +20,7 @@ fn every_architecture_answers_rightly_whatever_its_pages() {
             let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{what}: {error}"));
             session.check_invariants().unwrap_or_else(|error| panic!("{what}: {error}"));
             assert!(summary.data.expect("it was checked").checked > 2_000, "{what}");
-            let layout = Layout { threads: 2, pin: false };
+            let layout = Layout::on(2);
             // One worker carries what is 512 pages of 512 B one after another, and flash takes its time.
             run_on_threads(&small.device(), "small", 1, phases(1_000), layout, Some(Span::from_secs(60)))
                 .unwrap_or_else(|error| panic!("{what}, on threads: {error}"));

@@ -11,7 +11,7 @@ fn the_rings_of_a_small_device_are_small() {
         let small = Small { architecture, ..Small::default() };
         let (drawing, _) = small.device().draw().expect("it can be drawn");
         for threads in [1, 2, 4, 8] {
-            let homes = Layout { threads, pin: false }.homes(drawing.blueprint.parts(), drawing.blueprint.edges());
+            let homes = Layout::on(threads).homes(drawing.blueprint.parts(), drawing.blueprint.edges());
             let crossing = drawing.blueprint.edges().iter().filter(|edge| {
                 let [from, to] = [edge.from, edge.to].map(|stage| homes[stage.index()]);
                 from != to

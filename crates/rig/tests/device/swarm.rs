@@ -98,7 +98,7 @@ fn devices_drawn_at_random_answer_rightly_on_threads() {
         device.timing.read = device.timing.read.map(|time| time / 10);
         device.timing.program = device.timing.program.map(|time| time / 10);
         device.timing.erase = device.timing.erase / 10;
-        let layout = Layout { threads: 1 + (seed % 4) as usize, pin: false };
+        let layout = Layout::on(1 + (seed % 4) as usize);
         // Every second one on two threads or four, as fast as it can and with a link for each of them.
         device.timed = seed.is_multiple_of(2);
         // Seconds where the machine is quiet. A busy one takes twenty times as long: threads that wait for each other wait for a core too.

@@ -37,7 +37,7 @@ pub(crate) fn refusal(serving: Serving) -> String {
         subsystem: crate::SUBSYSTEM.into(),
         allowed: Vec::new(),
         keys: None,
-        layout: Layout { threads: 1, pin: false },
+        layout: Layout::on(1),
         processor: rig::check::small::processor(),
     };
     match Service::listen(serving.device(), settings).err().expect("it is refused") {

@@ -122,7 +122,7 @@ impl Serving {
             subsystem: SUBSYSTEM.into(),
             allowed: self.allowed,
             keys: self.keys,
-            layout: Layout { threads: self.threads, pin: false },
+            layout: Layout::on(self.threads),
             processor: rig::check::small::processor(),
         };
         Service::listen(device, settings).expect("a place to listen").with_patience(self.patience)
