@@ -1,7 +1,7 @@
 //! What hosts do, and what they must find.
 
 use super::initiator::{Attachment, Host, Payload, Queue, Wishes};
-use super::{Running, SUBSYSTEM, Serving};
+use super::{PATIENCE, Running, SUBSYSTEM, Serving};
 use nvme::spec::fabrics::{
     ANY_CONTROLLER, DISCOVERY_SUBSYSTEM, DiscoveryEntry, DiscoveryHeader, INVALID_HOST, INVALID_PARAMETERS, Property,
 };
@@ -328,7 +328,7 @@ fn a_shutdown_is_answered_when_all_is_durable_and_a_reset_ends_the_queues() {
     host.admin.done(Submission::property_set(configuration, 0x46_4061), Payload::None);
     let began = Instant::now();
     while host.admin.done(status, Payload::None).0 != 9 {
-        assert!(began.elapsed() < Duration::from_secs(20), "it never shuts down");
+        assert!(began.elapsed() < PATIENCE, "it never shuts down");
         std::thread::sleep(Duration::from_millis(5));
     }
     host.admin.done(Submission::property_set(configuration, 0), Payload::None);
@@ -435,7 +435,7 @@ fn a_command_of_several_pages_is_counted_once() {
     let (began, mut most) = (Instant::now(), 0);
     while most < 3 {
         most = most.max(outstanding());
-        assert!(began.elapsed() < Duration::from_secs(20), "{most} of 3");
+        assert!(began.elapsed() < PATIENCE, "{most} of 3");
     }
     for _ in 0..3 {
         most = most.max(outstanding());
@@ -443,7 +443,7 @@ fn a_command_of_several_pages_is_counted_once() {
         assert_eq!(completion.status(), Status::SUCCESS);
     }
     while outstanding() > 0 {
-        assert!(began.elapsed() < Duration::from_secs(20), "something is left");
+        assert!(began.elapsed() < PATIENCE, "something is left");
     }
     assert_eq!(most, 3);
     assert_eq!(running.figure("flashloom_writes_total"), 3);
@@ -476,7 +476,7 @@ fn a_host_is_told_as_many_queues_as_it_would_be_granted() {
     drop(second);
     let began = Instant::now();
     while running.connections() > 2 {
-        assert!(began.elapsed() < Duration::from_secs(20), "it never goes");
+        assert!(began.elapsed() < PATIENCE, "it never goes");
     }
     assert_eq!(told(&mut third), both(1), "what was granted");
     third.disable();

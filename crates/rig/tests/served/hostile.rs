@@ -1,7 +1,7 @@
 //! Hosts without manners: each gets its answer, and nobody else notices.
 
 use super::initiator::{Over, Payload, Queue, Wishes, initialize_request, record};
-use super::{Running, SUBSYSTEM, Serving};
+use super::{PATIENCE, Running, SUBSYSTEM, Serving};
 use nvme::spec::fabrics::{ANY_CONTROLLER, Connect};
 use nvme::spec::{AdminOpcode, DataPointer, FeatureId, Sgl, Status, Submission};
 use rand::{RngExt, SeedableRng};
@@ -29,7 +29,7 @@ pub(crate) fn unit(kind: u8, flags: u8, header: u8, begin: u8, whole: u32, rest:
 /// What comes back after these bytes: the status of the termination, if there is one before the end.
 fn answer_to(running: &Running, greet: bool, bytes: &[u8]) -> Option<u16> {
     let mut stream = TcpStream::connect(running.address).expect("the target listens");
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     if greet {
         stream.write_all(&initialize_request(Wishes::default())).unwrap();
         stream.read_exact(&mut [0; 128]).unwrap();

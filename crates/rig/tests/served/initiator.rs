@@ -1,15 +1,13 @@
 //! A host of our own: the initiator's side of NVMe/TCP, written from the specification and apart from the target's code.
 
+use super::PATIENCE;
 use nvme::spec::fabrics::{ANY_CONTROLLER, Connect, ConnectRecord, Property};
 use nvme::spec::registers;
 use nvme::spec::{Completion, FeatureId, Sgl, Status, Submission};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
-
-/// Longer than anything takes that works.
-const PATIENCE: Duration = Duration::from_secs(30);
+use std::time::Instant;
 
 /// What a host asks for in ICReq.
 #[derive(Clone, Copy, Debug, Default)]

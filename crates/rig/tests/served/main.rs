@@ -34,6 +34,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use units::Span;
 
+/// The longest that what must come may take, on a machine that does other things besides.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
 const SUBSYSTEM: &str = "nqn.2026-11.org.flashloom:test";
 
 /// Keys of a drive whose flash has pages of 16 KiB: four of the host's.
@@ -199,7 +202,7 @@ impl Running {
     fn wait_for_figure(&self, name: &str, is_so: impl Fn(u64) -> bool) {
         let began = Instant::now();
         while !is_so(self.figure(name)) {
-            assert!(began.elapsed() < Duration::from_secs(120), "{name} stays {}", self.figure(name));
+            assert!(began.elapsed() < PATIENCE, "{name} stays {}", self.figure(name));
             std::thread::sleep(Duration::from_millis(50));
         }
     }

@@ -3,6 +3,7 @@
 //!
 //! Its memory is a file that it reads and writes by calls, so nothing here is mapped.
 
+use super::PATIENCE;
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
 use nvme::spec::{AdminOpcode, Completion, DataPointer, FeatureId, Status, Submission};
 use nvme::{HostCompletionQueue, HostMemory, HostQueuePair, HostSubmissionQueue, prp};
@@ -22,9 +23,6 @@ use std::path::Path;
 use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 use units::{HostAddress, QueueId};
-
-/// Longer than anything takes that works.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where the guest has its memory, and how much.
 pub(crate) const MEMORY: u64 = 0x4000_0000;

@@ -1,14 +1,14 @@
 //! Namespaces that come, go and are formatted, self-tests of the drive, and the log pages that tell of its media.
 
-use crate::Serving;
 use crate::commands::copy;
 use crate::conversations::{NOWHERE, log, read};
 use crate::initiator::{Attachment, Host, Over, Payload, Queue};
+use crate::{PATIENCE, Serving};
 use nvme::spec::fabrics::{DISCOVERY_SUBSYSTEM, Property};
 use nvme::spec::identify::{self, IdentifyController, IdentifyNamespace};
 use nvme::spec::log_page::{self, EnduranceGroupPage, OcpHealthPage};
 use nvme::spec::{DsmRange, FeatureId, Opcode, Status, Submission, registers};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 pub(crate) fn namespace(admin: &mut Queue, id: u32) -> IdentifyNamespace {
     let (_, data) = admin.done(Submission::identify(identify::NAMESPACE, id, NOWHERE), Payload::Receive(4096));
@@ -199,7 +199,7 @@ pub(crate) fn wait_for_test(admin: &mut Queue) -> Vec<u8> {
         if page[0] == 0 {
             return page;
         }
-        assert!(began.elapsed() < Duration::from_secs(60), "the test does not end");
+        assert!(began.elapsed() < PATIENCE, "the test does not end");
     }
 }
 
