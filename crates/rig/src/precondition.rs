@@ -29,7 +29,8 @@ pub enum Fill {
     None,
     /// Every logical page was written once, in order.
     Sequential,
-    /// Then every page was overwritten so many times on average, at random, with greedy reclaim.
+    /// Then every page was overwritten so many times on average, at random, with greedy reclaim. Under hybrid mapping the blocks are worn
+    /// so, but no log is open: that is no drive's past, and configurations refuse it.
     Random {
         /// Drive writes after the first.
         times: f64,

@@ -86,7 +86,7 @@ pub enum Sizes {
     Weighted(Vec<WeightedSize>),
     /// A geometric number of 4 KiB pages (of sectors, for a mean below 4 KiB) with this mean: of all distributions over
     /// whole pages the one of greatest entropy, so that nothing is assumed beyond the mean.
-    MeanBytes(f64),
+    MeanBytes(#[serde(deserialize_with = "mean_bytes")] f64),
 }
 
 /// A size and its weight.
@@ -189,20 +189,29 @@ impl Sizes {
 /// A size as a number of bytes, or as a text with its unit.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Size {
-    Number(u64),
+enum Size<N> {
+    Number(N),
     Text(String),
 }
 
-fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+fn size<'de, N: Deserialize<'de>, D: Deserializer<'de>>(from: D, of: fn(u64) -> N) -> Result<N, D::Error> {
     const EXPECTED: &str = "expected a size in bytes, as 4096, \"4k\" or \"128KiB\"";
     match Size::deserialize(from) {
         Ok(Size::Number(bytes)) => Ok(bytes),
-        Ok(Size::Text(text)) => {
-            Bytes::parse(&text).map(|bytes| bytes.0).ok_or_else(|| D::Error::custom(format!("is {text:?}; {EXPECTED}")))
-        }
+        Ok(Size::Text(text)) => Bytes::parse(&text)
+            .map(|bytes| of(bytes.0))
+            .ok_or_else(|| D::Error::custom(format!("is {text:?}; {EXPECTED}"))),
         Err(_) => Err(D::Error::custom(EXPECTED)),
     }
+}
+
+fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    size(from, |bytes| bytes)
+}
+
+/// A mean need not be whole.
+fn mean_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    size(from, |bytes| bytes as f64)
 }
 
 fn some_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
@@ -250,6 +259,22 @@ mod tests {
         assert_eq!(Recipe::from_toml(&recipe.to_toml()).unwrap(), recipe);
         let regions = Recipe { pattern: Pattern::Regions(vec![Share { accesses: 1.0, space: 2.0 }]), ..recipe };
         assert_eq!(Recipe::from_toml(&regions.to_toml()).unwrap(), regions);
+    }
+
+    #[test]
+    fn a_mean_may_have_its_unit_and_need_not_be_whole() {
+        let sizes = |mean: &str| {
+            let text = format!("pattern = \"random\"\nread_fraction = 1\nsizes = {{ mean_bytes = {mean} }}");
+            Recipe::from_toml(&text).map(|recipe| recipe.sizes).map_err(|error| error.message().to_owned())
+        };
+        for mean in ["8192", "8192.0", "\"8KiB\"", "\"8k\""] {
+            assert_eq!(sizes(mean), Ok(Sizes::MeanBytes(8192.0)), "{mean}");
+        }
+        assert_eq!(sizes("7680.5"), Ok(Sizes::MeanBytes(7680.5)));
+        for mean in ["true", "\"8 pages\""] {
+            let refused = sizes(mean).expect_err("no size");
+            assert!(refused.ends_with("expected a size in bytes, as 4096, \"4k\" or \"128KiB\""), "{refused}");
+        }
     }
 
     #[test]

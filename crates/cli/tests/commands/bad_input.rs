@@ -69,6 +69,10 @@ const REFUSED: &[(&[&str], &[&str])] = &[
         &["run", "--precondition", "rand:x"],
         &["--precondition: run.precondition is \"rand:x\"; expected none, seq, or rand:TIMES"],
     ),
+    (
+        &["run", "--device", "small", "--precondition", "rand:2", "--set", "firmware.mapping=1:8"],
+        &["--precondition: run.precondition is \"rand:2\"; expected none or seq where firmware.mapping is \"1:8\""],
+    ),
     (&["run", "--payload", "some"], &["--payload: run.payload is \"some\"; expected one of none, fingerprint, full"]),
     (&["run", "--seed", "-1"], &["--seed: run.seed is -1; expected a whole number from 0"]),
     (&["run", "--ios", "-5"], &["--ios: workload.ios is -5; expected a whole number from 0"]),

@@ -69,6 +69,12 @@ pub(crate) fn card(drive: &Drive, queue: QueueId, entry: &Submission) -> Card {
     }
 }
 
+/// Whether a command takes whole pages off the map: nothing but their tombstone is programmed. DLFEAT says so of Write Zeroes.
+#[inline]
+pub(crate) fn discards(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::WriteZeroes | Opcode::DatasetManagement)
+}
+
 /// The opcode of an entry, if the drive does that and the entry says it rightly. A half of a fused pair is not for this.
 #[inline]
 pub(crate) fn check(drive: &Drive, card: &Card, entry: &Submission) -> Result<Opcode, Status> {

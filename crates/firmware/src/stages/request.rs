@@ -366,10 +366,11 @@ impl Request {
         Some(PageTask { operation, lpn, sectors, needs_content, place, paired, staged: 0, range: 0 })
     }
 
-    /// The pages from the next one on that are deallocated whole, as far as the range at hand goes, and no more than a tombstone is of.
+    /// The pages from the next one on that are taken off the map whole, as far as the range at hand goes, and no more than a tombstone is
+    /// of.
     pub(crate) fn whole_pages(&self, drive: &Drive) -> Range<u32> {
         let (sector, sectors) = self.stretch;
-        if self.opcode != Opcode::DatasetManagement || sectors == 0 {
+        if !entry::discards(self.opcode) || sectors == 0 {
             return self.next..self.next;
         }
         let per_page = u64::from(drive.sectors_per_page());
@@ -461,7 +462,7 @@ mod tests {
 
     /// A range that begins and ends within pages: its first page and its last are none of those that a tombstone can be of.
     #[test]
-    fn pages_that_are_deallocated_whole_are_told_together() {
+    fn pages_that_are_taken_off_whole_are_told_together() {
         let (drive, lists) = (drive(), SharedMemory::default().wide(2 * DsmRange::WORDS));
         for (at, (slba, blocks)) in [(12, 2100), (3, 4)].into_iter().enumerate() {
             lists.write(at * DsmRange::WORDS, &DsmRange { attributes: 0, blocks, slba }.encode());
@@ -470,17 +471,24 @@ mod tests {
         let entry = Submission::dataset_management(1, 2, pointer);
         let mut request = Request::new(&drive, card(&drive, QueueId(1), &entry), &entry, 0);
         request.take(&drive, &lists, 0, 0);
+        assert_eq!(told(request, &drive, &lists), [(1, 1, true), (2, 256, false), (258, 6, false), (0, 1, true)]);
+        let entry = Submission::write_zeroes(1, 12, 2100);
+        let request = Request::new(&drive, card(&drive, QueueId(1), &entry), &entry, 0);
+        assert_eq!(told(request, &drive, &lists), [(1, 1, true), (2, 256, false), (258, 6, false)], "zeroed");
+    }
+
+    /// First page, how many, and whether what was there is needed.
+    fn told(mut request: Request, drive: &Drive, lists: &Words) -> Vec<(u32, usize, bool)> {
         let mut seen = Vec::new();
         loop {
-            let whole = request.whole_pages(&drive);
+            let whole = request.whole_pages(drive);
             if whole.is_empty() {
-                let Some(task) = request.next_page(&drive, &lists) else { break };
+                let Some(task) = request.next_page(drive, lists) else { return seen };
                 seen.push((task.lpn.0, 1, task.needs_content));
             } else {
                 seen.push((whole.start, whole.len(), false));
-                request.go_to(&drive, &lists, whole.end);
+                request.go_to(drive, lists, whole.end);
             }
         }
-        assert_eq!(seen, [(1, 1, true), (2, 256, false), (258, 6, false), (0, 1, true)]);
     }
 }

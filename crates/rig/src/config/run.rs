@@ -140,6 +140,13 @@ pub(super) fn precondition(from: &Layered) -> Result<Precondition, ConfigError> 
         ("seq", _) => Ok(Precondition::Sequential),
         // Nothing was overwritten.
         (_, Some(0.0)) => Ok(Precondition::Sequential),
+        // Where hybrid mapping's logs stand after so many overwrites nobody has reckoned.
+        (_, Some(_)) if !from.setting("firmware.mapping").value.is_text("page") => {
+            let mapping = &from.setting("firmware.mapping").value;
+            let expected =
+                format!("none or seq where firmware.mapping is {mapping}; workload.warm_up_ios overwrites it");
+            Err(from.refuse(KEY, expected))
+        }
         (_, Some(times)) if (0.0..=100.0).contains(&times) => Ok(Precondition::Random { times }),
         _ => Err(from.refuse(KEY, "none, seq, or rand:TIMES with up to 100 times all pages")),
     }

@@ -15,8 +15,7 @@ pub(super) struct AtHome {
 }
 
 impl AtHome {
-    /// Fills the data groups, and says how many pages of which group are programmed. A drive that was overwritten at random looks
-    /// the same, worn: its next overwrites open the logs.
+    /// Fills the data groups, and says how many pages of which group are programmed.
     pub(super) fn write(settings: &Settings, map: &Arc<HybridMap>, groups: &BlockGroups) -> (Self, Vec<(u32, u32)>) {
         let mut home = AtHome { groups: groups.clone(), map: map.clone(), blocks: vec![0; groups.count() as usize] };
         let mut written = Vec::new();

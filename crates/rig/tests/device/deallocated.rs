@@ -1,4 +1,4 @@
-//! What is deallocated takes no room on flash, costs no write for each page, and holds up no other command.
+//! What is deallocated or zeroed takes no room on flash, costs no write for each page, and holds up no other command.
 
 use crate::small::{Small, processor};
 use firmware::architecture::{ARCHITECTURES, Architecture};
@@ -35,41 +35,42 @@ fn next(session: &mut Session, what: &str) -> report::Summary {
 }
 
 #[test]
-fn all_of_a_drive_that_is_deallocated_takes_a_few_pages_and_reads_zeros() {
+fn all_of_a_drive_that_is_deallocated_or_zeroed_takes_a_few_pages_and_reads_zeros() {
     let trim = Others { deallocate: 1.0, ..Others::default() };
+    let zero = Others { write_zeroes: 1.0, ..Others::default() };
     for &architecture in ARCHITECTURES {
-        let name = architecture.name();
-        let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
-        let (sectors, pages) = (small.sectors(), small.sectors().div_ceil(8));
-        let all = |name, reads, others| stream(name, sectors, reads, others);
-        let none = Others::default();
-        let phases =
-            vec![all("trim", 0.0, trim), all("again", 0.0, trim), all("read", 1.0, none), all("write", 0.0, none)];
-        let device = small.device();
-        let mut session = Session::new(&device, "small", processor(), 1, phases, 0).expect("it can be built");
-        next(&mut session, name);
-        let left = valid_pages(&session);
-        // A tombstone for each TRANS thread in 256 KiB, and what is behind the last of these.
-        let most = pages / 64 * u64::from(device.settings.parts.trans) + pages % 64;
-        assert!((1..=most).contains(&left), "{name}: {left} valid pages, at most {most}");
-        let again = next(&mut session, name);
-        // Only a checkpoint may write meanwhile.
-        let programs = again.flash.map_or(0, |flash| flash.programs);
-        assert!(programs < 16, "{name}: {programs} pages written for what is deallocated already");
-        let read = next(&mut session, name);
-        assert!(
-            read.flash.is_some_and(|flash| flash.reads == 0) && read.data.is_some_and(|data| data.checked > 0),
-            "{name}: read from the map"
-        );
-        next(&mut session, name);
-        assert!(valid_pages(&session) > left, "{name}: what is written takes room");
-        let recovery = session.lose_power(&device, processor()).expect("it can be recovered");
-        assert!(
-            recovery.mapped > pages * 9 / 10,
-            "{name}: {} of {pages} pages have data or a tombstone",
-            recovery.mapped
-        );
+        takes_a_few_pages_and_reads_zeros(architecture, &format!("{}, deallocated", architecture.name()), trim);
+        takes_a_few_pages_and_reads_zeros(architecture, &format!("{}, zeroed", architecture.name()), zero);
     }
+}
+
+fn takes_a_few_pages_and_reads_zeros(architecture: &'static dyn Architecture, name: &str, discard: Others) {
+    let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
+    let (sectors, pages) = (small.sectors(), small.sectors().div_ceil(8));
+    let all = |name, reads, others| stream(name, sectors, reads, others);
+    let none = Others::default();
+    let phases =
+        vec![all("first", 0.0, discard), all("again", 0.0, discard), all("read", 1.0, none), all("write", 0.0, none)];
+    let device = small.device();
+    let mut session = Session::new(&device, "small", processor(), 1, phases, 0).expect("it can be built");
+    next(&mut session, name);
+    let left = valid_pages(&session);
+    // A tombstone for each TRANS thread in 256 KiB, and what is behind the last of these.
+    let most = pages / 64 * u64::from(device.settings.parts.trans) + pages % 64;
+    assert!((1..=most).contains(&left), "{name}: {left} valid pages, at most {most}");
+    let again = next(&mut session, name);
+    // Only a checkpoint may write meanwhile.
+    let programs = again.flash.map_or(0, |flash| flash.programs);
+    assert!(programs < 16, "{name}: {programs} pages written for what is taken off already");
+    let read = next(&mut session, name);
+    assert!(
+        read.flash.is_some_and(|flash| flash.reads == 0) && read.data.is_some_and(|data| data.checked > 0),
+        "{name}: read from the map"
+    );
+    next(&mut session, name);
+    assert!(valid_pages(&session) > left, "{name}: what is written takes room");
+    let recovery = session.lose_power(&device, processor()).expect("it can be recovered");
+    assert!(recovery.mapped > pages * 9 / 10, "{name}: {} of {pages} pages have data or a tombstone", recovery.mapped);
 }
 
 /// One request in twenty deallocates a page: with one range it stands in the order of its queue as Write Zeroes does.

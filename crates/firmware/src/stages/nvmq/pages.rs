@@ -7,7 +7,7 @@ use super::phase::{Phase, tag, untag};
 use super::ranges::{Left, Member};
 use crate::message::*;
 use crate::policies::trans_of;
-use crate::stages::entry::Half;
+use crate::stages::entry::{self, Half};
 use crate::tables::CacheTag;
 use crate::{Mutation, Turn, Work};
 use nvme::spec::{Opcode, Status};
@@ -173,7 +173,7 @@ impl Nvmq {
         let lpn = Lpn(command.first_page + page);
         let (from, to) = self.sectors_of(command, page);
         let whole = to - from == self.common.drive.sectors_per_page();
-        let discards = whole && matches!(opcode, Opcode::WriteZeroes | Opcode::DatasetManagement);
+        let discards = whole && entry::discards(opcode);
         let left = (command.segments[index].to - page) as usize;
         let buries = discards && left > 1 && self.buries();
         // A page that is unmapped holds a frame as well: frames are what bounds the pages under way.

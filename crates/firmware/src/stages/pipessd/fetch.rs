@@ -244,8 +244,8 @@ impl Fetcher {
         }
     }
 
-    /// The pages that the first command deallocates whole next and of which nothing will be in the cache, if there are several. What is
-    /// there becomes zeros there.
+    /// The pages that the first command takes off the map whole next and of which nothing will be in the cache, if there are several.
+    /// What is there becomes zeros there.
     fn next_burial(&mut self, turn: &mut Turn<'_>) -> Option<Range<u32>> {
         let whole = self.commands[0].whole_pages(&self.drive);
         if whole.len() < 2 || self.tables.groups.is_read_only() {
@@ -278,8 +278,8 @@ impl Fetcher {
         );
     }
 
-    /// How many sub-requests the first command has: one at least, which tells Post of it. None is known of ranges to deallocate, whose
-    /// pages go one by one or together: the last one says it.
+    /// How many sub-requests the first command has: one at least, which tells Post of it. None is known where pages may go one by one or
+    /// together: the last one says it.
     fn count(&self) -> Option<u32> {
         let request = &self.commands[0];
         let pages = match request.opcode {
@@ -287,7 +287,10 @@ impl Fetcher {
             // And the fence behind them.
             Opcode::Flush => u64::from(self.pilot.dirty_count()) + 1,
             Opcode::DatasetManagement => return None,
-            _ => request.pages(&self.drive, &self.tables.lists),
+            opcode => match request.pages(&self.drive, &self.tables.lists) {
+                2.. if entry::discards(opcode) => return None,
+                pages => pages,
+            },
         };
         let through = match request.opcode {
             _ if !request.card.fua => 0,

@@ -1,4 +1,4 @@
-//! What is left of whole pages that are deallocated together: a tombstone, one page of flash that all of them point to.
+//! What is left of whole pages that are taken off the map together: a tombstone, one page of flash that all of them point to.
 //!
 //! ```text
 //! run of whole pages -> room -> locks of all their lines -> [program the tombstone] -> map all, drop what is cached -> unlock all
@@ -14,7 +14,6 @@ use super::worker::{OWN, Step, Worker};
 use crate::stages::request::PageTask;
 use crate::{Note, Turn, Work};
 use flash::Operation;
-use nvme::spec::Opcode;
 use units::{Lpn, Ppn};
 
 /// Locks of cachelines that a worker takes, one after another.
@@ -62,9 +61,9 @@ impl Worker {
         }
     }
 
-    /// The next pages that are deallocated together, if there are several.
+    /// The next pages that are taken off the map together, if there are several.
     pub(super) fn next_burial(&mut self) -> Option<PageTask> {
-        let request = self.request.as_mut().filter(|request| request.opcode == Opcode::DatasetManagement)?;
+        let request = self.request.as_mut()?;
         let whole = request.whole_pages(&self.shared.drive);
         if whole.len() < 2 {
             return None;
@@ -74,7 +73,7 @@ impl Worker {
         Some(PageTask::bury(Lpn(whole.start)))
     }
 
-    /// The pages at hand, which are deallocated together.
+    /// The pages at hand, which are taken off the map together.
     fn lpns(&self) -> impl Iterator<Item = Lpn> + use<> {
         let Lpn(first) = self.task().lpn;
         (first..first + self.buried).map(Lpn)
