@@ -22,3 +22,6 @@ mod serves;
 mod shell;
 mod sweeps;
 mod unread;
+
+/// How long a host and a monitor wait for what must come, as in the tests of what is served.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(120);
