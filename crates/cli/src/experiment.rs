@@ -2,7 +2,7 @@
 
 use crate::Shell;
 use crate::failure::{over, unusable};
-use crate::index;
+use crate::index::{self, INDEX};
 use crate::progress::Runs;
 use crate::table::grid;
 use clap::Args;
@@ -221,7 +221,11 @@ impl Carried {
                 Err(error) => return Err(error.into()),
             };
             let files = outcome.write(&self.out)?;
-            index::record(&self.out, &outcome, began.elapsed())?;
+            if let Some(aside) = index::record(&self.out, &outcome, began.elapsed())? {
+                let index = self.out.join(INDEX);
+                let (index, aside) = (index.display(), aside.display());
+                shell.warn(&format!("note: {index} was no index: it is kept as {aside}, and a new one begun\n"))?;
+            }
             shell.say(&self.told(shell, experiment, &outcome, &files))?;
             results.push(outcome.to_json());
         }

@@ -2,20 +2,20 @@
 //! the results themselves do not.
 
 use anyhow::Context;
-use lab::Outcome;
+use lab::{Outcome, Output, put};
 use serde_json::{Map, Value, json};
 use std::fs;
-use std::path::Path;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const SECONDS_A_DAY: u64 = 86_400;
 
-/// Notes an experiment that was carried out now, and took so long.
-pub(crate) fn record(folder: &Path, outcome: &Outcome, took: Duration) -> anyhow::Result<()> {
-    let path = folder.join("index.json");
-    // Whatever else lies there under that name is no index and is replaced.
-    let known = fs::read_to_string(&path).ok().and_then(|text| serde_json::from_str::<Map<String, Value>>(&text).ok());
-    let mut index = known.unwrap_or_default();
+/// The name of the index beside results.
+pub(crate) const INDEX: &str = "index.json";
+
+/// Notes an experiment that was carried out now, and took so long. Where an index that is none was kept, if there was one.
+pub(crate) fn record(folder: &Path, outcome: &Outcome, took: Duration) -> anyhow::Result<Option<PathBuf>> {
     let results = outcome.to_json();
     let (runs, kept) = outcome.runs;
     let entry = json!({
@@ -30,9 +30,40 @@ pub(crate) fn record(folder: &Path, outcome: &Outcome, took: Duration) -> anyhow
         "seconds": (took.as_secs_f64() * 10.0).round() / 10.0,
         "machine": { "cpu": processor(), "cores": std::thread::available_parallelism().map_or(1, usize::from) },
     });
-    index.insert(outcome.name.clone(), entry);
-    let text = serde_json::to_string_pretty(&index).expect("strings and numbers always serialise");
-    fs::write(&path, text + "\n").with_context(|| format!("{}: expected a place that can be written", path.display()))
+    let path = folder.join(INDEX);
+    note(&path, &outcome.name, entry)
+        .with_context(|| format!("{}: expected a place that can be written", path.display()))
+}
+
+/// Adds an entry to an index, or replaces it. Others who do so wait: each finds what those before it have noted.
+fn note(path: &Path, name: &str, entry: Value) -> anyhow::Result<Option<PathBuf>> {
+    Output::open(path)?.put(|file| {
+        let text = fs::read(path)?;
+        let (mut index, aside) = match serde_json::from_slice::<Map<String, Value>>(&text) {
+            Ok(index) => (index, None),
+            // As it was made to be written.
+            Err(_) if text.is_empty() => (Map::new(), None),
+            // Somebody's, or damaged: whoever has it can still look for what is in it.
+            Err(_) => (Map::new(), Some(put_aside(path, &text)?)),
+        };
+        index.insert(name.to_owned(), entry);
+        writeln!(file, "{}", serde_json::to_string_pretty(&index).expect("strings and numbers always serialise"))?;
+        Ok(aside)
+    })
+}
+
+/// Keeps a text beside a path, under the first of its names that is free: `index.json.broken`, `index.json.broken-2`.
+fn put_aside(path: &Path, text: &[u8]) -> anyhow::Result<PathBuf> {
+    let mut names = (1..).map(|count| if count == 1 { ".broken".into() } else { format!(".broken-{count}") });
+    loop {
+        let mut aside = path.as_os_str().to_owned();
+        aside.push(names.next().expect("there is no last number"));
+        let aside = PathBuf::from(aside);
+        if aside.symlink_metadata().is_err() {
+            put(&aside, text)?;
+            return Ok(aside);
+        }
+    }
 }
 
 /// What this machine calls its processor.
@@ -74,5 +105,50 @@ mod tests {
         assert_eq!((day(0), day(58), day(59)), ("1970-01-01".into(), "1970-02-28".into(), "1970-03-01".into()));
         assert_eq!((day(11_016), day(11_017)), ("2000-02-29".into(), "2000-03-01".into()));
         assert_eq!((day(20_453), day(20_454)), ("2025-12-31".into(), "2026-01-01".into()));
+    }
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("flashloom-index-{name}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder).unwrap();
+        folder
+    }
+
+    fn read(path: &Path) -> Map<String, Value> {
+        serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn whoever_notes_at_the_same_time_loses_nothing_of_the_others() {
+        let folder = folder("together");
+        let path = folder.join(INDEX);
+        std::thread::scope(|scope| {
+            for one in 0..8 {
+                let path = &path;
+                scope.spawn(move || {
+                    for run in 0..12 {
+                        assert_eq!(note(path, &format!("{one}-{run}"), run.into()).unwrap(), None);
+                    }
+                });
+            }
+        });
+        assert_eq!(read(&path).len(), 8 * 12);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 1, "nothing else is left");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn what_is_no_index_is_kept_beside_it() {
+        let folder = folder("broken");
+        let path = folder.join(INDEX);
+        for (text, aside) in [("{\"one\": {}, \"tw", "index.json.broken"), ("[]\n", "index.json.broken-2")] {
+            fs::write(&path, text).unwrap();
+            assert_eq!(note(&path, "three", 3.into()).unwrap(), Some(folder.join(aside)));
+            assert_eq!(fs::read_to_string(folder.join(aside)).unwrap(), text);
+            assert_eq!(read(&path).len(), 1);
+        }
+        assert_eq!(note(&path, "four", 4.into()).unwrap(), None);
+        assert_eq!(read(&path).len(), 2);
+        fs::remove_dir_all(folder).unwrap();
     }
 }

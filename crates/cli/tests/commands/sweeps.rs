@@ -230,3 +230,21 @@ fn results_take_the_place_of_nothing_that_is_named() {
     assert!(refused.code == 2 && refused.err.contains("the configuration names this file"), "{refused:?}");
     assert_eq!(std::fs::read_to_string(&device).unwrap(), small);
 }
+
+/// A file that is no index was replaced without a word.
+#[test]
+fn what_lies_in_the_place_of_the_index_is_kept_and_told() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("results-without-an-index");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let cut = "{\"an earlier one\": {\"date\": \"20";
+    std::fs::write(folder.join("index.json"), cut).unwrap();
+    let sweep = file("reindexed.toml", SWEEP.as_bytes());
+    let ended = flashloom(&["sweep", argument(&sweep), "--out", argument(&folder)]);
+    let said = format!("note: {0}/index.json was no index: it is kept as {0}/index.json.broken, ", argument(&folder));
+    assert!(ended.code == 0 && ended.err.contains(&said), "{said}: {ended:?}");
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    assert_eq!(read("index.json.broken"), cut);
+    let index: Value = serde_json::from_str(&read("index.json")).unwrap();
+    assert_eq!(index.as_object().map(|index| index.len()), Some(1));
+}
