@@ -9,6 +9,7 @@ use clap::Args;
 use lab::{EXPERIMENTS, Experiment, LabError, Orders, Outcome, Placement, Placing, PlacingOrders, Size, Tried};
 use report::Page;
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 use units::is_called;
@@ -137,9 +138,14 @@ fn placed(placement: &Placement) -> String {
 
 /// Where a path leads, whether there is a file yet or not; nowhere without its folder.
 fn place(path: &Path) -> Option<PathBuf> {
-    let made = || {
+    let named = |path: &Path| {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Some(folder.canonicalize().ok()?.join(path.file_name()?))
+    };
+    let made = || {
+        let at = named(path)?;
+        // A file is made where a link points that points to nothing.
+        if let Ok(to) = at.read_link() { named(&at.with_file_name(to)) } else { Some(at) }
     };
     path.canonicalize().ok().or_else(made)
 }
@@ -158,33 +164,42 @@ impl Carried {
     }
 
     /// Refuses results of these names that would take the place of a file that is read, of the index beside them or of what `--json`
-    /// names.
+    /// names, and what would take the place of the index or of a run that is kept.
     fn check_results<'a>(
         &self,
         read: &[PathBuf],
         names: impl IntoIterator<Item = &'a str>,
         endings: &[&str],
     ) -> anyhow::Result<()> {
+        let mut written = vec![("the index of results".to_owned(), self.out.join(INDEX))];
         for name in names {
             if name == "index" && endings == RESULTS {
-                let message = format!("{name}: expected another name for the file; its results would be index.json");
+                let message = format!("{name}: expected another name for the file; its results would be {INDEX}");
                 return Err(unusable(message, "index.json beside all results says when each was made"));
             }
-            let results: Vec<PathBuf> =
-                endings.iter().map(|ending| self.out.join(format!("{name}.{ending}"))).collect();
-            let is_result =
-                |path: &Path| place(path).is_some_and(|at| results.iter().any(|one| place(one).as_ref() == Some(&at)));
-            if let Some(read) = read.iter().find(|read| read.is_file() && is_result(read)) {
-                let out = self.out.display();
-                let message = format!("--out {out}: the results would take the place of {}", read.display());
-                return Err(unusable(format!("{message}; expected another folder"), ""));
-            }
-            if let Some(json) = self.json.as_deref().filter(|json| is_result(json)) {
-                let message = format!("--json {}: a result of {name} goes there", json.display());
-                return Err(unusable(format!("{message}; expected a file of its own"), ""));
-            }
+            let named = |ending: &&str| (format!("a result of {name}"), self.out.join(format!("{name}.{ending}")));
+            written.extend(endings.iter().map(named));
+        }
+        if let Some(read) = read.iter().find(|read| read.is_file() && self.goes_to(&written, read).is_some()) {
+            let out = self.out.display();
+            let message = format!("--out {out}: the results would take the place of {}", read.display());
+            return Err(unusable(format!("{message}; expected another folder"), ""));
+        }
+        if let Some((json, what)) = self.json.as_deref().and_then(|json| Some((json, self.goes_to(&written, json)?))) {
+            let message = format!("--json {}: {what} goes there", json.display());
+            return Err(unusable(format!("{message}; expected a file of its own"), ""));
         }
         Ok(())
+    }
+
+    /// What of this that is written goes where a path leads, the runs that are kept included.
+    fn goes_to<'a>(&self, written: &'a [(String, PathBuf)], path: &Path) -> Option<&'a str> {
+        let at = place(path)?;
+        if at.extension() == Some(OsStr::new("json")) && at.parent() == place(&self.out.join("runs")).as_deref() {
+            return Some("a run that is kept");
+        }
+        let (what, _) = written.iter().find(|(_, one)| place(one).as_ref() == Some(&at))?;
+        Some(what)
     }
 
     /// Carries experiments out, one after another, of a user's file or our own. With `on`, one that cannot be does not keep the others

@@ -231,6 +231,33 @@ fn results_take_the_place_of_nothing_that_is_named() {
     assert_eq!(std::fs::read_to_string(&device).unwrap(), small);
 }
 
+/// The index of a folder was the list of one sweep's results after `--json` had named it.
+#[test]
+fn no_list_of_results_takes_the_place_of_the_index_or_of_a_run() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("results-with-an-index");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(folder.join("runs")).unwrap();
+    let [sweep, search] =
+        [("indexed.toml", SWEEP), ("searched.toml", SEARCH)].map(|(name, text)| file(name, text.as_bytes()));
+    let (index, run, link) =
+        (folder.join("index.json"), folder.join("runs/0123456789abcdef.json"), folder.join("link"));
+    std::os::unix::fs::symlink("index.json", &link).unwrap();
+    for is_there in [false, true] {
+        for (path, what) in
+            [(&index, "the index of results"), (&link, "the index of results"), (&run, "a run that is kept")]
+        {
+            for file in [&sweep, &search] {
+                let refused =
+                    flashloom(&["sweep", argument(file), "--out", argument(&folder), "--json", argument(path)]);
+                let said = format!("--json {}: {what} goes there; expected a file of its own", argument(path));
+                assert!(refused.code == 2 && refused.err.contains(&said), "{said}: {refused:?}");
+                assert!(if is_there { std::fs::read(path).unwrap() == b"{}" } else { !path.exists() });
+            }
+        }
+        [&index, &run].into_iter().for_each(|path| std::fs::write(path, "{}").unwrap());
+    }
+}
+
 /// A file that is no index was replaced without a word.
 #[test]
 fn what_lies_in_the_place_of_the_index_is_kept_and_told() {
