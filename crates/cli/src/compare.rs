@@ -102,8 +102,8 @@ impl CompareArguments {
             shell.say(&compare(shell.page, runs, &self.figures(runs)))?;
         }
         shell.say(&same_runs(&kept))?;
-        if let Some(mut csv) = csv {
-            csv.begin()?.write_all(runs_csv(&runs, &figures).as_bytes())?;
+        if let Some(csv) = csv {
+            csv.put(|csv| csv.write_all(runs_csv(&runs, &figures).as_bytes()))?;
         }
         shell.put(json, &serde_json::to_string_pretty(&comparison(&runs, &figures))?)
     }

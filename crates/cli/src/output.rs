@@ -1,16 +1,16 @@
 //! A file that a flag names: opened before anything is computed for it, replaced only when there is something to put there.
 
 use crate::failure::unusable;
+use lab::{Output, remove_unfinished};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata, OpenOptions, remove_file};
-use std::io;
+use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::{LazyLock, Mutex};
+use std::path::Path;
+use std::sync::LazyLock;
 use std::thread;
 
 /// The files that a command names: what is written must be none that is read, nor written twice.
@@ -49,20 +49,23 @@ impl Files {
         self.heeds_signals = true;
     }
 
+    /// From now on a signal leaves nothing behind that is not finished.
+    pub(crate) fn watch(&self) {
+        if !self.heeds_signals {
+            LazyLock::force(&WATCHED);
+        }
+    }
+
     /// Opens a file that `named`, a flag or a key with its place, is.
     pub(crate) fn open(&mut self, path: &Path, named: &str) -> anyhow::Result<Output> {
         let refused = |said: String| unusable(format!("{named} {}: {said}", path.display()), "");
         if is_standard_output(path) {
             return Err(refused("it is standard output; expected a file".into()));
         }
-        if !self.heeds_signals {
-            LazyLock::force(&UNWRITTEN);
-        }
-        let output = open(path).map_err(|error| refused(format!("{error}; expected a file that can be written")))?;
-        if let Some(made) = output.made.as_ref().filter(|_| !self.heeds_signals) {
-            UNWRITTEN.paths.lock().expect("nobody panics with the paths").push(made.clone());
-        }
-        let Some(id) = output.file.metadata().ok().and_then(|file| FileId::of(&file)) else { return Ok(output) };
+        self.watch();
+        let output =
+            Output::open(path).map_err(|error| refused(format!("{error}; expected a file that can be written")))?;
+        let Some(id) = output.metadata().ok().and_then(|file| FileId::of(&file)) else { return Ok(output) };
         if let Some((_, other)) = self.outputs.iter().find(|(known, _)| *known == id) {
             return Err(refused(format!("{other} is the same file; expected two files")));
         }
@@ -103,75 +106,15 @@ impl FileId {
     }
 }
 
-/// A file to be written at the end. Until [`Output::begin`] it keeps what it held; a file that was not there before is taken away
-/// again where nothing came to be written.
-pub(crate) struct Output {
-    file: File,
-    /// Where the file did not exist before and holds nothing yet.
-    made: Option<PathBuf>,
-}
-
-impl Output {
-    /// The file, emptied, to be written.
-    pub(crate) fn begin(&mut self) -> io::Result<&mut File> {
-        if let Some(made) = self.made.take() {
-            UNWRITTEN.forget(&made);
+/// A thread that waits for a signal, and then takes away what is not finished.
+static WATCHED: LazyLock<()> = LazyLock::new(|| {
+    // Without it unfinished files stay behind.
+    let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else { return };
+    thread::spawn(move || {
+        for signal in signals.forever() {
+            remove_unfinished();
+            // The program ends as it would have ended.
+            let _ = emulate_default_handler(signal);
         }
-        // Pipes and devices have no length.
-        if self.file.metadata()?.is_file() {
-            self.file.set_len(0)?;
-        }
-        Ok(&mut self.file)
-    }
-}
-
-impl Drop for Output {
-    fn drop(&mut self) {
-        if let Some(path) = &self.made {
-            // What cannot be removed is empty and does no harm.
-            let _ = remove_file(path);
-            UNWRITTEN.forget(path);
-        }
-    }
-}
-
-/// Files that were made and hold nothing yet: they go when a signal ends the program.
-static UNWRITTEN: LazyLock<Unwritten> = LazyLock::new(Unwritten::watched);
-
-struct Unwritten {
-    paths: Mutex<Vec<PathBuf>>,
-}
-
-impl Unwritten {
-    /// None, and a thread that waits for a signal. Without one they would stay behind, empty.
-    fn watched() -> Unwritten {
-        if let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) {
-            thread::spawn(move || {
-                for signal in signals.forever() {
-                    for path in UNWRITTEN.paths.lock().expect("nobody panics with the paths").drain(..) {
-                        let _ = remove_file(path);
-                    }
-                    // The program ends as it would have ended.
-                    let _ = emulate_default_handler(signal);
-                }
-            });
-        }
-        Unwritten { paths: Mutex::default() }
-    }
-
-    fn forget(&self, made: &Path) {
-        self.paths.lock().expect("nobody panics with the paths").retain(|path| path != made);
-    }
-}
-
-fn open(path: &Path) -> io::Result<Output> {
-    match OpenOptions::new().write(true).create_new(true).open(path) {
-        Ok(file) => Ok(Output { file, made: Some(path.into()) }),
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            // A link that points to nothing exists and is made here.
-            let file = OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
-            Ok(Output { file, made: None })
-        }
-        Err(error) => Err(error),
-    }
-}
+    });
+});

@@ -3,12 +3,12 @@
 use crate::Shell;
 use crate::arguments::{Shared, note_idle_keys};
 use crate::failure::{is_fault, over, unusable};
-use crate::output::Output;
 use crate::progress::Progress;
 use crate::shell::Json;
 use crate::whole::{Faulty, Whole};
 use clap::Args;
 use host::{Pace, Phase, Rounds};
+use lab::Output;
 use report::{Summary, of, render_on};
 use rig::config::{Resolved, World};
 use rig::{Device, Drained, Recovery, Session};
@@ -302,10 +302,9 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    fn draw(&self, shell: &mut Shell<'_>, session: &Session, path: &str, mut file: Output) -> anyhow::Result<()> {
+    fn draw(&self, shell: &mut Shell<'_>, session: &Session, path: &str, file: Output) -> anyhow::Result<()> {
         let drawn = file
-            .begin()
-            .and_then(|file| session.draw_timeline(file))
+            .put(|file| session.draw_timeline(file))
             .map_err(|error| unusable(format!("{} {path}: {error}", self.resolved.timeline_named()), ""))?;
         let cut = if drawn.is_cut { "; it ends there, the run went on" } else { "" };
         let from =

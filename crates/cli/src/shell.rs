@@ -1,8 +1,9 @@
 //! Where a command's words go: results, messages, JSON, and whether anybody watches.
 
-use crate::output::{Files, Output, is_standard_output};
+use crate::output::{Files, is_standard_output};
 use anyhow::Context;
 use clap::builder::StyledStr;
+use lab::Output;
 use report::Page;
 use rig::config::Resolved;
 use std::ffi::OsString;
@@ -78,6 +79,7 @@ impl<'a> Shell<'a> {
     /// From now on it does not end when nobody reads its words any more: there are files to be written.
     pub(crate) fn owe_files(&mut self) {
         self.owes = true;
+        self.files.watch();
     }
 
     /// This command ends by itself when a signal tells it to.
@@ -141,8 +143,8 @@ impl<'a> Shell<'a> {
         match json {
             Json::Nowhere => Ok(()),
             Json::Out => Ok(self.write_out(&format!("{text}\n"))?),
-            Json::File(mut file, path) => {
-                file.begin().and_then(|file| writeln!(file, "{text}")).with_context(|| format!("--json {path}"))
+            Json::File(file, path) => {
+                file.put(|file| writeln!(file, "{text}")).with_context(|| format!("--json {path}"))
             }
         }
     }

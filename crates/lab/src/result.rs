@@ -2,6 +2,7 @@
 
 use crate::LabError;
 use crate::experiment::{Experiment, Size};
+use crate::output::put;
 use crate::picture;
 use crate::rows::Columns;
 use crate::runner::Orders;
@@ -101,7 +102,7 @@ impl Outcome {
         for (ending, text) in files {
             let path = folder.join(format!("{}.{ending}", self.name));
             let is_asked_for = !text.is_empty();
-            match if is_asked_for { std::fs::write(&path, text) } else { std::fs::remove_file(&path) } {
+            match if is_asked_for { put(&path, text.as_bytes()) } else { std::fs::remove_file(&path) } {
                 Ok(()) if is_asked_for => written.push(path),
                 Err(error) if is_asked_for || error.kind() != ErrorKind::NotFound => {
                     return Err(unwritable(&path, &error));

@@ -1,6 +1,7 @@
 //! Runs that are kept: one whose configuration and build are the same as before is not run again.
 
 use crate::LabError;
+use crate::output::put;
 use crate::points::Point;
 use rig::config::Resolved;
 use serde::{Deserialize, Serialize};
@@ -45,7 +46,7 @@ impl Store {
         let path = self.path(&cause);
         let kept = Kept { cause, phases };
         let text = serde_json::to_string(&kept).expect("strings and numbers always serialise");
-        fs::write(&path, text).map_err(|error| unwritable(&path, &error))?;
+        put(&path, text.as_bytes()).map_err(|error| unwritable(&path, &error))?;
         Ok(kept)
     }
 

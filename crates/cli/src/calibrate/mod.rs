@@ -58,11 +58,10 @@ impl CalibrateArguments {
         let json = shell.json(self.json.as_deref())?;
         let measured = self.measure()?;
         shell.say(&text(shell, &measured))?;
-        if let (Some(mut out), Some(path)) = (out, &self.out) {
+        if let (Some(out), Some(path)) = (out, &self.out) {
             let processor = file::text(&measured, self.quick);
             taken(&path.display().to_string(), &processor)?;
-            out.begin()
-                .and_then(|out| out.write_all(processor.as_bytes()))
+            out.put(|out| out.write_all(processor.as_bytes()))
                 .with_context(|| format!("{}: cannot be written", path.display()))?;
             let path = path.display();
             shell.say(&format!("written to {path}: `--processor {path}` takes it\n"))?;

@@ -4,6 +4,7 @@ use super::judge::{Judge, Judged};
 use super::moves::{Counts, Draws, added, dealt, doubled, exchanged, fewer, proportional, swapped};
 use super::{Placing, PlacingOrders};
 use crate::LabError;
+use crate::output::put;
 use crate::placement::{Placement, Placements, Seats};
 use crate::store::unwritable;
 use rig::config::{ConfigError, Origin, Row};
@@ -111,7 +112,7 @@ impl<'a> Search<'a> {
         let texts = found.chain(self.found.iter().map(|placement| self.configuration(placement)));
         let named = self.placing.results().into_iter().zip(texts).map(|(name, text)| {
             let path = folder.join(format!("{name}.toml"));
-            std::fs::write(&path, text?).map_err(|error| unwritable(&path, &error))?;
+            put(&path, text?.as_bytes()).map_err(|error| unwritable(&path, &error))?;
             Ok(path)
         });
         named.collect()
