@@ -2,6 +2,7 @@
 
 use crate::Shell;
 use crate::failure::unusable;
+use anyhow::Context as _;
 use clap::Args;
 use report::{Figure, Summary, compare, figures, runs_csv};
 use serde::{Deserialize, Serialize};
@@ -102,8 +103,9 @@ impl CompareArguments {
             shell.say(&compare(shell.page, runs, &self.figures(runs)))?;
         }
         shell.say(&same_runs(&kept))?;
-        if let Some(csv) = csv {
-            csv.put(|csv| csv.write_all(runs_csv(&runs, &figures).as_bytes()))?;
+        if let (Some(csv), Some(path)) = (csv, &self.csv) {
+            csv.put(|csv| csv.write_all(runs_csv(&runs, &figures).as_bytes()))
+                .with_context(|| format!("--csv {}", path.display()))?;
         }
         shell.put(json, &serde_json::to_string_pretty(&comparison(&runs, &figures))?)
     }

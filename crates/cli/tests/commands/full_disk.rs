@@ -40,6 +40,7 @@ fn a_disk_without_room_keeps_earlier_results_whole_and_has_no_part_of_new_ones()
             (&[&run[..], &SMALL, &["--timeline", path]].concat(), "--timeline"),
             (&["replay", argument(&trace), "--device", "small", "--json", path], "--json"),
             (&["compare", argument(&one), "--json", path], "--json"),
+            (&["compare", argument(&one), "--csv", path], "--csv"),
             (&["list", "devices", "--json", path], "--json"),
         ] {
             let ended = limited(words);
