@@ -87,14 +87,11 @@ impl Placements {
 
 impl Placement {
     fn to_toml(&self) -> String {
-        let iops = self.iops.iter().map(|(workload, iops)| format!("{workload} = {iops}"));
-        let limits = self.limits.iter().map(|(workload, resource)| format!("{workload} = {}", text(resource)));
-        let inline = |pairs: Vec<String>| format!("{{ {} }}", pairs.join(", "));
         let mut part = format!(
             "\n[[placement]]\ncores = {}\niops = {}\nlimits = {}\nruns = {}\nended = {}\n[placement.seats]\n",
             self.cores,
-            inline(iops.collect()),
-            inline(limits.collect()),
+            inline(&self.iops),
+            inline(&self.limits),
             self.runs,
             text(&self.ended)
         );
@@ -119,6 +116,11 @@ fn list(head: &str, cores: &[u16]) -> String {
         }
     }
     lines + &line + "]\n"
+}
+
+/// A table on one line. A workload is called as it is written, which may be a path that is no bare key.
+fn inline(table: &BTreeMap<String, impl Serialize>) -> String {
+    toml::Value::try_from(table).expect("texts and numbers below 2^63").to_string()
 }
 
 fn text(text: &str) -> String {
@@ -167,4 +169,34 @@ pub(crate) fn assignments(seats: &Seats, line: usize) -> Vec<Assignment> {
         ]
     };
     seats.iter().flat_map(keys).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workloads_of_files_are_read_back_as_they_are_called() {
+        let paths = ["randread", "shop.toml", "w k/shop.toml", "the \"shop\".toml"];
+        let mut placements = Placements {
+            architecture: "deepflash".into(),
+            processor: "in-order-1ghz".into(),
+            found: "by a test".into(),
+            target: None,
+            fewest_cores: None,
+            placement: Vec::new(),
+        };
+        placements.placement.push(Placement {
+            cores: 2,
+            iops: paths.map(|path| (path.to_owned(), 45_114)).into(),
+            limits: paths.map(|path| (path.to_owned(), "flash buses".to_owned())).into(),
+            runs: 3,
+            ended: "nothing is better".into(),
+            seats: [("nvmq".to_owned(), vec![0, 1])].into(),
+        });
+        let text = placements.to_toml();
+        let (again, _) = file::read::<Placements>("again", &text).expect(&text);
+        assert_eq!(again.placement, placements.placement);
+        assert!(text.contains("iops = { randread = 45114, "), "what is a bare key is written as one: {text}");
+    }
 }
