@@ -278,6 +278,7 @@ impl Carried {
             0..=ROWS_SHOWN => rows(shell.page, outcome),
             many => format!("  {many} rows: see the files\n"),
         };
+        text += &unsteady(outcome);
         for line in experiment.text.trim().lines() {
             text += &format!("\n  {line}");
         }
@@ -320,6 +321,17 @@ impl Carried {
         } else {
             format!("\n{said}")
         }
+    }
+}
+
+/// Says of how many rows the figures are not those of a steady state that was waited for.
+fn unsteady(outcome: &Outcome) -> String {
+    match outcome.unsteady() {
+        (0, _) => String::new(),
+        (not, all) => format!(
+            "\n  NOT steady: {not} of {all} rows (column steady: false) are of runs whose most rounds (run.rounds_max) were not enough; \
+             their\n  figures are those of the last rounds\n"
+        ),
     }
 }
 

@@ -14,7 +14,7 @@ use toml::Spanned;
 use units::is_called;
 
 /// Columns that every table has or may have.
-const RESERVED: [&str; 3] = ["phase", "workload_source", "reached"];
+const RESERVED: [&str; 4] = ["phase", "workload_source", "reached", "steady"];
 
 /// How much of an experiment is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -128,6 +128,7 @@ fn collect(value: &Value, path: &[String], found: &mut Vec<f64>) {
     let Some((first, rest)) = path.split_first() else {
         match value {
             Value::Array(items) => items.iter().for_each(|item| collect(item, path, found)),
+            Value::Bool(flag) => found.push(f64::from(u8::from(*flag))),
             value => found.extend(value.as_f64()),
         }
         return;
@@ -259,6 +260,7 @@ mod tests {
         let run = json!({
             "iops": 10.0, "list": [1, 2, 6], "text": "no",
             "groups": {"a": {"threads": 2, "use": 0.5}, "b": {"threads": 4, "use": 0.25}},
+            "is": true, "is_not": false,
         });
         let config = json!({"cores": 4, "iops": 99});
         Expression::parse(text).unwrap().value(&[&run, &config])
@@ -278,6 +280,8 @@ mod tests {
             ("max(groups.*.use) * 2", 1.0),
             ("or(nothing.there, 7)", 7.0),
             ("or(iops, 7)", 10.0),
+            ("or(is, 7)", 1.0),
+            ("or(is_not, 7)", 0.0),
             ("greedy(50, cores)", 1.0),
         ] {
             assert_eq!(value(text), Some(expected), "{text}");

@@ -7,7 +7,7 @@
 
 use crate::experiment::Experiment;
 use crate::file;
-use crate::rows::{Ran, head, number};
+use crate::rows::{Ran, Told, head, number};
 use crate::runner::drawn;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -84,7 +84,7 @@ fn seconds(share: f64, random: f64, (iops, rate, bytes): (Option<f64>, Option<f6
 }
 
 /// A row for each drive beside each run of the first series that was generated; metrics that a sheet says nothing of are null.
-pub(crate) fn rows(experiment: &Experiment, ran: &[Ran<'_>], tells_phases: bool) -> Vec<Map<String, Value>> {
+pub(crate) fn rows(experiment: &Experiment, ran: &[Ran<'_>], told: Told) -> Vec<Map<String, Value>> {
     let (Some(series), Some(first)) = (experiment.axis("series"), ran.first()) else { return Vec::new() };
     let beside = |ran: &&Ran<'_>| ran.point.trace.is_none() && ran.point.values[series] == first.point.values[series];
     let mut rows = Vec::new();
@@ -95,8 +95,10 @@ pub(crate) fn rows(experiment: &Experiment, ran: &[Ran<'_>], tells_phases: bool)
                 // Streams of several queues would look like jumps to whoever sees one request after another.
                 one_stream.parameters.streams = Some(1);
                 let statistics = drawn(&one_stream);
-                let mut row = head(experiment, ran, place, tells_phases);
+                let mut row = head(experiment, ran, place, told);
                 row["series"] = format!("{} (sheet)", sheet.summary).into();
+                // Nothing of it was run.
+                row.entry("steady").and_modify(|steady| *steady = Value::Null);
                 let scope = sheet.iops(&statistics).map_or_else(
                     || json!({}),
                     |iops| json!({ "iops": iops, "bandwidth": iops * statistics.bytes_mean() }),

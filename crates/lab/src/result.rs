@@ -63,6 +63,12 @@ impl Outcome {
         self.table.rows.iter().map(move |row| names.iter().map(|name| row.get(name).unwrap_or(&Value::Null)).collect())
     }
 
+    /// Rows whose figures did not become steady, and those of all runs that were to go on until theirs were.
+    pub fn unsteady(&self) -> (usize, usize) {
+        let steady = self.table.rows.iter().filter_map(|row| row.get("steady")?.as_bool());
+        steady.fold((0, 0), |(not, all), steady| (not + usize::from(!steady), all + 1))
+    }
+
     /// All of it as JSON; `rows` has an object for each row.
     pub fn to_json(&self) -> Value {
         let mut whole = self.head.clone();

@@ -35,16 +35,38 @@ struct Row {
     place: (usize, usize),
 }
 
+/// What rows begin with beside what was varied: where any run has it to tell, all rows do.
+#[derive(Clone, Copy)]
+pub(crate) struct Told {
+    /// Which of several phases a row is of.
+    phases: bool,
+    /// Whether its figures became steady, of runs in rounds that go on until they are.
+    steady: bool,
+}
+
+impl Told {
+    fn of(ran: &[Ran<'_>]) -> Told {
+        Told {
+            phases: ran.iter().any(|ran| ran.phases.len() > 1),
+            steady: ran.iter().flat_map(|ran| &ran.phases).any(|summary| !reached(summary).is_null()),
+        }
+    }
+}
+
+/// Whether the figures of a run in rounds became steady; null of any other.
+fn reached(summary: &Value) -> &Value {
+    &summary["steady_state"]["reached"]
+}
+
 /// The table of all runs.
 pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns, LabError> {
-    // Where any run has several, all rows do.
-    let tells_phases = ran.iter().any(|ran| ran.phases.len() > 1);
+    let told = Told::of(ran);
     let mut rows = Vec::new();
     let mut divides = vec![false; experiment.metrics.len()];
     for ran in ran {
         let config = configuration(ran.point);
         for (phase, summary) in ran.phases.iter().enumerate() {
-            let head = head(experiment, ran, phase, tells_phases);
+            let head = head(experiment, ran, phase, told);
             let samples = match experiment.rows {
                 RowsOf::Runs => &[][..],
                 RowsOf::Samples => summary["samples"].as_array().map_or(&[][..], Vec::as_slice),
@@ -77,18 +99,18 @@ pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns,
         }
     }
     let mut rows: Vec<_> = rows.into_iter().map(|row| row.cells).collect();
-    rows.extend(reference::rows(experiment, ran, tells_phases));
+    rows.extend(reference::rows(experiment, ran, told));
     let names = rows.first().map_or_else(Vec::new, |row| row.keys().cloned().collect());
     Ok(Columns { names, rows })
 }
 
 /// What a row of a phase of a run begins with: whose it is, of what phase where rows tell that, and what was varied.
-pub(crate) fn head(experiment: &Experiment, ran: &Ran<'_>, phase: usize, tells_phases: bool) -> Map<String, Value> {
+pub(crate) fn head(experiment: &Experiment, ran: &Ran<'_>, phase: usize, told: Told) -> Map<String, Value> {
     let summary = &ran.phases[phase];
     let mut row = Map::new();
     let named = experiment.axis("series").map(|axis| ran.point.values[axis].clone());
     row.insert("series".into(), named.unwrap_or_else(|| summary["architecture"].clone()));
-    if tells_phases {
+    if told.phases {
         // Tables and pictures know a phase by its name alone.
         let before = ran.phases[..phase].iter().filter(|other| other["workload"] == summary["workload"]).count();
         let again = summary["workload"].as_str().filter(|_| before > 0);
@@ -104,6 +126,9 @@ pub(crate) fn head(experiment: &Experiment, ran: &Ran<'_>, phase: usize, tells_p
     }
     if let Some(reached) = ran.reached {
         row.insert("reached".into(), reached.into());
+    }
+    if told.steady {
+        row.insert("steady".into(), reached(summary).clone());
     }
     row
 }

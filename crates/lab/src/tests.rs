@@ -220,6 +220,21 @@ fn results_do_not_depend_on_jobs_and_finished_runs_are_kept() {
 }
 
 #[test]
+fn rows_say_whether_the_steady_state_that_was_waited_for_was_reached() {
+    let steady = "run = { until = \"steady\", round = 3, rounds_max = 5 }\nhost.queues = 1";
+    let metric = "[[metric]]\nname = \"is_steady\"\nvalue = \"steady_state.reached\"\n";
+    let text = format!("{}\n{metric}", SWEEP.replace("host.queues = 1", steady));
+    let outcome = carry_out(&sweep(&text).unwrap(), 2, None).unwrap();
+    let said: Vec<f64> = of(&outcome, "steady").iter().map(|steady| f64::from(u8::from(*steady == true))).collect();
+    assert_eq!(said, column(&outcome, "is_steady"));
+    let not = said.iter().filter(|steady| **steady == 0.0).count();
+    assert!(not > 0, "{said:?}");
+    assert_eq!(outcome.unsteady(), (not, 6));
+    let of_sheet = carry_out(&sweep(&format!("{text}[[reference]]\ndrive = \"intel-750\"\n")).unwrap(), 2, None);
+    assert_eq!(of(&of_sheet.unwrap(), "steady")[6..], [Value::Null, Value::Null, Value::Null]);
+}
+
+#[test]
 fn a_search_ends_at_the_first_value_that_reaches_its_target() {
     let search = "[search]\naxis = \"depth\"\nmetric = \"iops\"\nacross = [\"series\"]\nat_least = ";
     let iops = column(&carry_out(&sweep(SWEEP).unwrap(), 1, None).unwrap(), "iops");

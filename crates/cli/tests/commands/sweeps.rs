@@ -116,7 +116,7 @@ fn a_trace_goes_on_until_it_is_steady_and_every_row_of_the_table_is_a_line() {
     let of_trace: Vec<&str> = rows.lines().filter(|row| row.contains("oltp.spc")).collect();
     assert_eq!(of_trace.len(), 2, "{rows}");
     for row in of_trace {
-        let rounds: u32 = row.split(',').nth(2).and_then(|cell| cell.parse().ok()).expect("rounds");
+        let rounds: u32 = row.split(',').nth(3).and_then(|cell| cell.parse().ok()).expect("rounds");
         assert!(rounds >= 5, "{rows}");
     }
     let head = rows.lines().next().unwrap().split(',').collect::<Vec<_>>();
@@ -127,6 +127,20 @@ fn a_trace_goes_on_until_it_is_steady_and_every_row_of_the_table_is_a_line() {
     }
     let picture = read("sweep-steady.svg");
     assert!(picture.contains(">series<") && picture.contains(">rounds of it, iops<"), "{picture}");
+}
+
+#[test]
+fn a_sweep_says_how_many_of_its_rows_did_not_become_steady() {
+    let hasty = "host.queues = 1\nrun = { until = \"steady\", round = 3, rounds_max = 5 }";
+    let text = SWEEP.replacen("host.queues = 1", hasty, 1);
+    let sweep = file("sweep-hasty.toml", text.split("[[trace]]").next().unwrap().as_bytes());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sweep-hasty");
+    let _ = std::fs::remove_dir_all(&folder);
+    let ended = flashloom(&["sweep", argument(&sweep), "--out", argument(&folder)]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let rows = std::fs::read_to_string(folder.join("sweep-hasty.csv")).unwrap();
+    let not = rows.lines().filter(|row| row.contains(",false,")).count();
+    assert!(not > 0 && ended.out.contains(&format!("NOT steady: {not} of 2 rows")), "{rows}{}", ended.out);
 }
 
 #[test]
