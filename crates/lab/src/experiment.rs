@@ -6,7 +6,7 @@ use crate::expression::Expression;
 use crate::file::{self, Assignment, File, Form, Open, RowsOf, Scale, Spans};
 use crate::reference::{Sheet, sheets};
 use crate::traces::Wanted;
-use rig::config::Named;
+use rig::config::{Named, displaced};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -266,16 +266,23 @@ fn axes(raw: &[file::Axis], spans: &Spans<'_>) -> Result<Vec<Axis>, LabError> {
     Ok(axes)
 }
 
-/// Refuses a key that has an axis of its own and is set by another axis or a smaller form too: the one goes over the other, and rows
-/// would name values that no run had.
+/// Refuses a key that has an axis of its own and is set by another axis or a smaller form too, or that counts for nothing beside what is
+/// said anywhere: the one goes over the other, and rows would name values that no run had.
 fn check_varied_once(raw: &[file::Axis], axes: &[Axis], spans: &Spans<'_>) -> Result<(), LabError> {
     let forms = [spans.assignments(&["quick"]), spans.assignments(&["tiny"])].concat();
+    let set_elsewhere = |at: usize| {
+        let others = axes.iter().enumerate().filter(move |(other, _)| *other != at);
+        others.flat_map(|(_, other)| &other.values).flat_map(|value| &value.set).chain(&forms)
+    };
     for (at, axis) in raw.iter().enumerate() {
         let Some(key) = &axis.key else { continue };
-        let others = axes.iter().enumerate().filter(|(other, _)| *other != at);
-        let mut set = others.flat_map(|(_, other)| &other.values).flat_map(|value| &value.set).chain(&forms);
-        if let Some(other) = set.find(|one| one.key == *key.get_ref()) {
+        if let Some(other) = set_elsewhere(at).find(|one| one.key == *key.get_ref()) {
             return Err(spans.refuse("axis.key", key, format!("a key that line {} does not set too", other.line)));
+        }
+        let mut said = spans.assignments(&["base"]).into_iter().chain(set_elsewhere(at).cloned());
+        if let Some(other) = said.find(|one| displaced(&one.key, &one.value, false) == Some(key.get_ref())) {
+            let expected = format!("a key that counts beside {}, as line {} says it", other.key, other.line);
+            return Err(spans.refuse("axis.key", key, expected));
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use crate::experiment::{Axis, AxisValue, Experiment, Size};
 use crate::file::{Assignment, RowsOf};
 use crate::placement;
 use crate::traces::{self, Recorded};
-use rig::config::{ConfigError, Layers, Resolved, World};
+use rig::config::{ConfigError, Layers, Resolved, World, displaced};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -115,15 +115,17 @@ fn check_beside(experiment: &Experiment, given: &Given<'_>, tasks: &[Task]) -> R
     Ok(())
 }
 
-/// Refuses an assignment over what an axis varies: rows would name values that no run had.
+/// Refuses an assignment over what an axis varies, or over another way to say it: rows would name values that no run had.
 fn check_varied(experiment: &Experiment, given: &Given<'_>) -> Result<(), LabError> {
     for set in given.sets {
-        if let Some(axis) = experiment.axes.iter().find(|axis| varies(axis, key_of(set))) {
-            return Err(LabError::Varied {
-                set: set.clone(),
-                experiment: experiment.name.clone(),
-                axis: axis.name.clone(),
-            });
+        let axis_of = |key| experiment.axes.iter().find(|axis| varies(axis, key));
+        let value = set.split_once('=').map_or("", |(_, value)| value.trim());
+        let displaced = || {
+            let other = displaced(key_of(set), value, true)?;
+            Some(format!("{}, of {other},", axis_of(other)?.name))
+        };
+        if let Some(axis) = axis_of(key_of(set)).map(|axis| axis.name.clone()).or_else(displaced) {
+            return Err(LabError::Varied { set: set.clone(), experiment: experiment.name.clone(), axis });
         }
     }
     Ok(())

@@ -383,6 +383,40 @@ fn a_key_that_an_axis_varies_cannot_be_set_for_all_runs() {
     assert!(sweep(&alike).unwrap().carry_out(&Orders { sets: &sets, ..orders }).is_ok(), "{alike}");
 }
 
+/// Of two ways to say a thing the one from above makes the other count for nothing.
+#[test]
+fn what_an_axis_varies_cannot_be_said_in_another_way_for_all_runs() {
+    let along = |key: &str, values: &str, base: &str| {
+        let (old, new) =
+            ("key = \"host.depth\"\nvalues = [1, 2, 8]\ntiny = [1, 2, 8]", format!("key = {key:?}\nvalues = {values}"));
+        assert!(SWEEP.contains(old));
+        SWEEP.replace(old, &new).replace("[base]", &format!("[base]\n{base}"))
+    };
+    let tried = |text: &str, set: &str| {
+        let sets = [set.to_owned()];
+        let orders = Orders { size: Size::Tiny, sets: &sets, jobs: 1, out: None, traces: None, watch: &|_| {} };
+        sweep(text)?.carry_out(&orders)
+    };
+    for (key, values, set) in [
+        ("device.over_provisioning", "[0.3, 0.5]", "device.user_bytes=8MiB"),
+        ("device.user_bytes", "[8388608, 16777216]", "device.over_provisioning=0.3"),
+        ("workload.duration_ms", "[1, 2]", "workload.ios=100"),
+    ] {
+        let complaint = tried(&along(key, values, ""), set).expect_err(set).to_string();
+        let said = format!("--set {set}: expected a key that depth does not vary; its axis depth, of {key}, does");
+        assert_eq!(complaint, said);
+    }
+    let axis = |base| along("device.over_provisioning", "[0.3, 0.5]", base);
+    for base in ["device.user_bytes = \"8MiB\"", "[quick]\ndevice.user_bytes = 8388608\n[base]"] {
+        let text = axis(base).replace("[base]\n[quick]", "[quick]");
+        let complaint = sweep(&text).expect_err(base).to_string();
+        assert!(complaint.contains("expected a key that counts beside device.user_bytes, as line "), "{complaint}");
+    }
+    assert!(tried(&axis("device.user_bytes = \"derived\""), "device.user_bytes=derived").is_ok());
+    let both_count = along("workload.duration_ms", "[1, 2]", "run.seed = 3");
+    assert!(sweep(&both_count).is_ok(), "a number of requests and a time limit a phase together");
+}
+
 #[test]
 fn a_trace_stands_beside_a_workload_by_its_name_or_as_it_is_written_and_beside_no_other() {
     let folder = folder("beside");

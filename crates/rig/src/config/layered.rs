@@ -31,6 +31,19 @@ const ALTERNATIVES: &[(&str, &str, &str)] = &[
     ("workload.duration_ms", "workload.ios", "none"),
 ];
 
+/// The other key of its pair that counts for nothing where a key has a value, which is TOML or what `--set` gives: in a layer `above` that
+/// of the other, or beside it in the same. None where the value says nothing, or both count.
+pub fn displaced(key: &str, value: &str, above: bool) -> Option<&'static str> {
+    let value = Value::from_argument(value);
+    // Of a key that has no word for nothing nobody can say that the other is meant instead.
+    let has_word = |key: &str| ALTERNATIVES.iter().any(|(displaced, ..)| *displaced == key);
+    ALTERNATIVES.iter().find_map(|(one, other, word)| match key {
+        _ if key == *one && value.is_text(word) => None,
+        _ if key == *one => Some(*other).filter(|other| above || !has_word(other)),
+        _ => Some(*one).filter(|_| key == *other && above && !has_word(key)),
+    })
+}
+
 /// A key that says more of another one, and its word for nothing more: it goes where a later layer says the other anew.
 const PARTICULARS: &[(&str, &str, &str)] = &[("workload.recipe", "workload.phases", "own")];
 
@@ -244,6 +257,7 @@ fn position(key: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::displaced;
     use crate::config::Layers;
     use units::Span;
 
@@ -252,6 +266,21 @@ mod tests {
         let layers = Layers::new().flag("--duration", "50ms").and_then(|layers| layers.set("workload.ios=none"));
         let phase = &layers.and_then(Layers::resolve).expect("a configuration").phases[0];
         assert_eq!((phase.ios, phase.duration), (None, Some(Span::from_millis(50))));
+    }
+
+    #[test]
+    fn of_a_pair_the_key_that_counts_displaces_the_other() {
+        for (key, value, above, beside) in [
+            ("device.user_bytes", "32MiB", Some("device.over_provisioning"), Some("device.over_provisioning")),
+            ("device.user_bytes", "\"derived\"", None, None),
+            ("device.over_provisioning", "0.3", Some("device.user_bytes"), None),
+            ("workload.ios", "300", Some("workload.duration_ms"), None),
+            ("workload.duration_ms", "\"1s\"", Some("workload.ios"), None),
+            ("workload.duration_ms", "none", None, None),
+            ("host.depth", "4", None, None),
+        ] {
+            assert_eq!([displaced(key, value, true), displaced(key, value, false)], [above, beside], "{key} {value}");
+        }
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub use catalogue::{DEVICES, PROCESSORS};
 pub use device::{Device, Link};
 pub use error::ConfigError;
 pub use field::CHOICES;
+pub use layered::displaced;
 pub use layers::{FLAGS, Layers};
 pub use origin::Origin;
 pub use resolved::{Controller, Payload, Phase, Precondition, Resolved, Row, World};
