@@ -1,7 +1,7 @@
 //! How a command fails: its exit code, its message and what may help.
 
 use crate::Shell;
-use lab::LabError;
+use lab::{Experiment, LabError, Placing};
 use rig::config::{ConfigError, Origin};
 use rig::{BuildError, MediaFileError, PlanError, ServiceError, SessionError};
 use std::io;
@@ -143,6 +143,9 @@ fn advice(error: &anyhow::Error) -> Option<String> {
     if let Some(FaultFound { help, .. }) = error.downcast_ref() {
         return Some(help.clone());
     }
+    if let Some(file) = error.downcast_ref().and_then(sweep_in_place_of_configuration) {
+        return Some(format!("{file} looks like the file of a sweep: `flashloom sweep {file}` carries it out"));
+    }
     if let Some(error) = config(error) {
         return advice_on_configuration(error);
     }
@@ -226,6 +229,18 @@ fn advice_on_configuration(error: &ConfigError) -> Option<String> {
 /// Whether a file that is no configuration describes a workload.
 fn is_workload(file: &str) -> bool {
     rig::config::read(Path::new(file)).is_ok_and(|text| workload::Recipe::from_toml(&text).is_ok())
+}
+
+/// The file that is refused as a configuration and describes a sweep or a search.
+fn sweep_in_place_of_configuration(error: &ConfigError) -> Option<&str> {
+    let (ConfigError::UnknownKey { at: Origin::File { file, .. }, .. }
+    | ConfigError::Refused { at: Origin::File { file, .. }, .. }) = error
+    else {
+        return None;
+    };
+    let path = Path::new(&**file);
+    let is_search = || Placing::open(path).is_ok_and(|search| search.is_some());
+    (Experiment::open(path).is_ok() || is_search()).then_some(&**file)
 }
 
 /// A trace where something else was expected.

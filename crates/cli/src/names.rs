@@ -36,6 +36,7 @@ mod tests {
         for words in [
             &["replay", "trace", "--format", "SPC", "--mode", "TIMED", "--count-unit", "Pages"][..],
             &["replay", "trace", "--format", "FIO_iolog", "--event", "Issued"],
+            &["replay", "trace", "--unit", "NS", "--devices", "FOLD"],
             &["list", "Workloads"],
             &["bench", "VFIO_User"],
         ] {

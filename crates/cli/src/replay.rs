@@ -10,8 +10,9 @@ use clap::{Args, ValueEnum};
 use host::{Pace, Phase, Rounds};
 use report::{Addresses, Replay, Summary};
 use rig::config::{Layers, Resolved};
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
-use units::{Bytes, SECTOR_BYTES};
+use units::{Bytes, SECTOR_BYTES, is_called};
 use workload::Source;
 use workload::replay::{
     Bounds, CountUnit, Devices, Event, FORMATS, Mode, Options, TimeUnit, Trace, TraceSummary, format_named,
@@ -22,6 +23,12 @@ const STANDARD_INPUT: &str = "standard input";
 
 /// Why what asks for something changes nothing here.
 const TRACE_SAYS: &str = "the trace says what is asked for";
+
+/// What `--devices` says, a word in its own spelling.
+fn devices(said: &str) -> Result<String, Infallible> {
+    let known = ["separate", "fold"].into_iter().find(|known| is_called(known, said));
+    Ok(known.unwrap_or(said).to_owned())
+}
 
 /// What `replay` is told.
 #[derive(Args)]
@@ -44,7 +51,7 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "N", default_value = "16", conflicts_with = "queues")]
     workers: String,
     /// Unit of time, for formats that leave it open
-    #[arg(long, value_parser = PossibleValuesParser::new(TimeUnit::OFFERED.map(TimeUnit::name)))]
+    #[arg(long, value_parser = Called(PossibleValuesParser::new(TimeUnit::OFFERED.map(TimeUnit::name))))]
     unit: Option<String>,
     /// What request sizes of mqsim, ssdsim and disksim are counted in: 512 B sectors [default], or 4 KiB pages as in some conversions
     #[arg(long, value_parser = Called(EnumValueParser::<Count>::new()))]
@@ -54,7 +61,7 @@ pub(crate) struct ReplayArguments {
     event: Option<Point>,
     /// Where the devices of the trace go: each to a namespace of its own, all into one address space, or only
     /// the one at a place in their order, from 0: numbers by value, then names
-    #[arg(long, value_name = "separate|fold|N", default_value = "separate")]
+    #[arg(long, value_name = "separate|fold|N", default_value = "separate", value_parser = devices)]
     devices: String,
     /// Counts lines and records that cannot be used, and skips them
     #[arg(long)]

@@ -226,8 +226,12 @@ impl Parser {
             return Err("a figure's path or a number at the end".into());
         };
         self.at += 1;
-        if let Ok(number) = token.parse::<f64>() {
-            return Ok(Expression::Number(number));
+        // Words such as `inf` are paths.
+        let number = token.parse::<f64>().ok().filter(|_| !token.starts_with(|c: char| c.is_ascii_alphabetic()));
+        match number {
+            Some(number) if number.is_finite() => return Ok(Expression::Number(number)),
+            Some(_) => return Err(format!("a number up to {:.1e}, not {token}", f64::MAX)),
+            None => {}
         }
         if !token.starts_with(|c: char| c.is_ascii_alphabetic()) {
             return Err(format!("a figure's path or a number, not {token}"));
@@ -344,6 +348,7 @@ mod tests {
             ("iops $", "not '$'"),
             ("groups..use", "names between the dots"),
             ("* 2", "not *"),
+            ("iops + 1e400", "a number up to 1.8e308, not 1e400"),
         ] {
             let complaint = Expression::parse(text).unwrap_err();
             assert!(complaint.contains(expected), "{text}: {complaint}");

@@ -2,8 +2,8 @@
 
 use crate::LabError;
 use rig::config::{line_of, syntax};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{IgnoredAny, IntoDeserializer};
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -23,7 +23,7 @@ pub(crate) struct File {
     #[serde(default)]
     pub(crate) text: String,
     /// Whether a row is a run or an interval of one.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "called")]
     pub(crate) rows: RowsOf,
     /// Whether threads come from `placements/` instead of the configuration, for every firmware that has a table there.
     #[serde(default)]
@@ -51,6 +51,12 @@ pub(crate) struct File {
 
 /// Configuration keys with values, which [`Spans::assignments`] reads with their lines.
 pub(crate) type Assignments = BTreeMap<String, IgnoredAny>;
+
+/// One of a few words, as people write it: capitals and `-` make no difference.
+fn called<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    let said = String::deserialize(from)?;
+    T::deserialize(said.to_ascii_lowercase().replace('-', "_").into_deserializer())
+}
 
 /// What one row of the results is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -133,13 +139,14 @@ pub(crate) struct Metric {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Plot {
+    #[serde(deserialize_with = "called")]
     pub(crate) form: Form,
     #[serde(default)]
     pub(crate) title: String,
     pub(crate) x: Spanned<String>,
     /// What stands below the axis; the column's name, where it is absent.
     pub(crate) x_label: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "called")]
     pub(crate) x_scale: Scale,
     pub(crate) y: Spanned<Vec<Spanned<String>>>,
     /// What stands beside the axis; the labels of the metrics, where it is absent.

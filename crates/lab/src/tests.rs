@@ -331,7 +331,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
             "spread_over = \"seed\"",
             "metric.spread_over is \"seed\"; expected one of depth, series",
         ),
-        ("form = \"lines\"", "form = \"pie\"", "unknown variant `pie`"),
+        ("form = \"lines\"", "form = \"pie\"", "depth.toml:42:8: plot.form: unknown variant `pie`"),
         ("name = \"depth\"", "name = \"\"", "axis.name is \"\"; expected a name that no other column has"),
         ("y = [\"iops\", \"iops_if_perfect\"]", "y = []", "depth.toml:45: plot.y is []; expected one metric at least"),
         ("x = \"depth\"", "x = \"width\"", "plot.x is \"width\"; expected one of depth, series"),
@@ -415,6 +415,12 @@ fn what_an_axis_varies_cannot_be_said_in_another_way_for_all_runs() {
     assert!(tried(&axis("device.user_bytes = \"derived\""), "device.user_bytes=derived").is_ok());
     let both_count = along("workload.duration_ms", "[1, 2]", "run.seed = 3");
     assert!(sweep(&both_count).is_ok(), "a number of requests and a time limit a phase together");
+}
+
+#[test]
+fn words_of_a_file_may_be_written_as_people_do() {
+    let text = SWEEP.replace("form = \"lines\"", "form = \"Stacked-Bars\"\nx_scale = \"LOG2\"");
+    assert!(sweep(&text.replace("title =", "rows = \"Runs\"\ntitle =")).is_ok());
 }
 
 #[test]

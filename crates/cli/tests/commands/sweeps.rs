@@ -160,6 +160,16 @@ fn a_metric_that_divides_by_zero_is_told_from_one_that_no_run_has() {
     }
 }
 
+#[test]
+fn a_file_of_a_sweep_in_place_of_a_configuration_is_told_what_takes_it() {
+    for (name, text) in [("sweep-misplaced.toml", SWEEP), ("search-misplaced.toml", SEARCH)] {
+        let sweep = file(name, text.as_bytes());
+        let ended = flashloom(&["run", argument(&sweep)]);
+        let help = format!("looks like the file of a sweep: `flashloom sweep {}`", sweep.display());
+        assert!(ended.code == 2 && ended.err.contains(&help), "{}", ended.err);
+    }
+}
+
 const SEARCH: &str = r#"
 [place]
 architecture = "deepflash"

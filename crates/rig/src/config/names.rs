@@ -11,6 +11,9 @@ use workload::WORKLOADS;
 const WORDS: &[(&str, &[&str])] =
     &[("firmware.mapping", &["page"]), ("run.precondition", &["none", "seq"]), ("run.timing", &["on", "off"])];
 
+/// Keys that may hold a word with a number behind a colon.
+const WITH_NUMBERS: &[(&str, &str)] = &[("run.precondition", "rand")];
+
 /// Keys that may hold several names in one text, with commas between them.
 const LISTS: &[&str] = &["workload.phases", "host.priorities"];
 
@@ -21,7 +24,10 @@ pub(super) fn in_their_spelling(key: &str, value: Value) -> Value {
             let names: Vec<&str> = text.split(',').map(|said| spelled(key, said.trim()).unwrap_or(said)).collect();
             Value::Text(names.join(","))
         }
-        Value::Text(text) => Value::Text(spelled(key, &text).map_or(text, str::to_owned)),
+        Value::Text(text) => {
+            let numbered = || with_number(key, &text);
+            Value::Text(spelled(key, &text).map(str::to_owned).or_else(numbered).unwrap_or(text))
+        }
         Value::List(values) => Value::List(values.into_iter().map(|value| in_their_spelling(key, value)).collect()),
         other => other,
     }
@@ -44,6 +50,13 @@ fn spelled(key: &str, said: &str) -> Option<&'static str> {
         return None;
     }
     known.into_iter().find(|name| is_called(name, said))
+}
+
+/// What is said with its word in its own spelling, where it is a word with a number.
+fn with_number(key: &str, said: &str) -> Option<String> {
+    let (word, number) = said.split_once(':')?;
+    let (_, known) = WITH_NUMBERS.iter().find(|(numbered, known)| *numbered == key && is_called(known, word))?;
+    Some(format!("{known}:{number}"))
 }
 
 #[cfg(test)]
@@ -87,6 +100,8 @@ mod tests {
         assert_eq!(spelled("platform.device", "smaller"), None);
         let phases = in_their_spelling("workload.phases", Value::Text("24HR, my.toml,randread".into()));
         assert_eq!(phases, Value::Text("24hr, my.toml,randread".into()));
+        let overwritten = in_their_spelling("run.precondition", Value::Text("Rand:1.5".into()));
+        assert_eq!(overwritten, Value::Text("rand:1.5".into()));
     }
 
     #[test]
