@@ -148,7 +148,7 @@ impl<'a> Description<'a> {
     }
 
     fn to_json(&self) -> serde_json::Value {
-        let rows = self.resolved.rows().map(|Row { key, value, origin, note }| {
+        let rows = self.resolved.rows().map(|Row { key, value, origin, note, .. }| {
             json!({"key": key, "value": value, "origin": origin.to_string(), "note": note})
         });
         json!({

@@ -137,7 +137,7 @@ pub(crate) fn head(experiment: &Experiment, ran: &Ran<'_>, phase: usize, told: T
 fn configuration(point: &Point) -> Value {
     let mut tree = Value::Object(Map::new());
     for row in point.resolved.rows() {
-        let Ok(figure) = row.value.parse::<f64>() else { continue };
+        let Some(figure) = row.figure else { continue };
         let mut place = &mut tree["config"];
         for name in row.key.split('.') {
             place = &mut place[name];

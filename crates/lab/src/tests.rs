@@ -424,6 +424,16 @@ fn words_of_a_file_may_be_written_as_people_do() {
 }
 
 #[test]
+fn metrics_have_sizes_and_what_holds_of_the_configuration_as_figures() {
+    let metrics = ["config.cache.size_bytes", "or(config.lock.forwarding, 7)"];
+    let metrics: String =
+        metrics.iter().map(|value| format!("[[metric]]\nname = {value:?}\nvalue = {value:?}\n")).collect();
+    let outcome = carry_out(&sweep(&format!("{SWEEP}\n{metrics}")).unwrap(), 2, None).unwrap();
+    assert_eq!(column(&outcome, "config.cache.size_bytes"), [1_048_576.0; 6]);
+    assert_eq!(column(&outcome, "or(config.lock.forwarding, 7)"), [1.0; 6]);
+}
+
+#[test]
 fn a_trace_stands_beside_a_workload_by_its_name_or_as_it_is_written_and_beside_no_other() {
     let folder = folder("beside");
     std::fs::create_dir_all(&folder).unwrap();

@@ -171,6 +171,17 @@ fn picos(value: &Value, key: &str) -> Option<f64> {
     })
 }
 
+/// The figure that a value is: a number, a size in bytes, a time in the unit of its key, 0 or 1 of what holds or does not.
+pub(super) fn figure(value: &Value, key: &str) -> Option<f64> {
+    match value {
+        Value::Integer(number) => Some(*number as f64),
+        Value::Float(number) => Some(*number),
+        Value::Text(_) if key.ends_with("_bytes") => Bytes::read(value, key).map(|bytes| bytes.0 as f64),
+        Value::Text(_) if unit_of(key).is_some() => Some(Span::read(value, key)?.picos() as f64 / unit_of(key)?.1),
+        value => bool::read(value, key).map(|flag| f64::from(u8::from(flag))),
+    }
+}
+
 impl Field for Span {
     fn read(value: &Value, key: &str) -> Option<Self> {
         let picos = picos(value, key)?;
@@ -301,6 +312,23 @@ mod tests {
         assert_eq!([expected(Value::Float(-1.0)), expected(text("2000000s"))], ["a time from 0 to 1000000 s"; 2]);
         assert_eq!(expected(text("1h")), "a time in ms, or a text such as \"1.5ms\", in one of ps, ns, us, ms, s");
         assert_eq!(expected(text("soon")), Span::expected("a_ms"));
+    }
+
+    #[test]
+    fn a_figure_is_in_the_unit_of_its_key_however_it_is_written() {
+        for (value, key, expected) in [
+            (text("512MiB"), "a_bytes", Some(536_870_912.0)),
+            (Value::Integer(4096), "a_bytes", Some(4096.0)),
+            (text("1.5ms"), "a_us", Some(1500.0)),
+            (Value::Float(2.5), "a_us", Some(2.5)),
+            (Value::Flag(true), "a", Some(1.0)),
+            (text("off"), "a", Some(0.0)),
+            (text("derived"), "a_bytes", None),
+            (text("none"), "a_ms", None),
+            (text("xor"), "a", None),
+        ] {
+            assert_eq!(figure(&value, key), expected, "{key} = {value}");
+        }
     }
 
     #[test]

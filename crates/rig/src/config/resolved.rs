@@ -1,5 +1,6 @@
 //! A configuration as it stands after all layers: checked settings, and every key with its value and origin.
 
+use super::field::figure;
 use super::layered::{Layered, Setting};
 use super::rings::rings;
 use super::schema::Key;
@@ -186,7 +187,7 @@ pub(super) enum WorldName {
 }
 
 /// A key for tables: as `describe` prints it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The key.
     pub key: &'static str,
@@ -194,6 +195,8 @@ pub struct Row {
     pub note: &'static str,
     /// Its value, as TOML.
     pub value: String,
+    /// The same as a figure in the key's unit, where it is one: sizes in bytes, 0 or 1 of what holds or does not.
+    pub figure: Option<f64>,
     /// Where that comes from.
     pub origin: Origin,
 }
@@ -296,6 +299,7 @@ impl Resolved {
             key: &key.path,
             note: &key.note,
             value: setting.value.to_string(),
+            figure: figure(&setting.value, &key.path),
             origin: setting.origin.clone(),
         })
     }
