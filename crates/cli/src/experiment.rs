@@ -279,6 +279,7 @@ impl Carried {
             many => format!("  {many} rows: see the files\n"),
         };
         text += &unsteady(outcome);
+        text += &idle(outcome);
         for line in experiment.text.trim().lines() {
             text += &format!("\n  {line}");
         }
@@ -333,6 +334,15 @@ fn unsteady(outcome: &Outcome) -> String {
              their\n  figures are those of the last rounds\n"
         ),
     }
+}
+
+/// Says of which axes the rows differ by their labels only.
+fn idle(outcome: &Outcome) -> String {
+    let said = outcome.idle.iter().map(|lab::Idle { axis, trace }| {
+        let of = trace.as_ref().map_or(String::new(), |trace| format!(" of trace {trace}"));
+        format!("\n  NO difference: what {axis} varies changes nothing here; all runs{of} that differ in it alone are the same\n")
+    });
+    said.collect()
 }
 
 /// What a stream of requests is like, in words.

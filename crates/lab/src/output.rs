@@ -2,13 +2,11 @@
 //! of it is there. Until then its name has what it had, also where the disk is full or a signal ends the program. Where the name is a link,
 //! that is so where the link points, and the link stays.
 //!
-//! Whoever writes holds the lock of the file under the other name, and others wait for it. A process that was killed leaves the other name
-//! behind at most: whoever comes next takes it and begins anew.
+//! Whoever writes holds the lock of the file under the other name ([`unfinished`]), and others wait for it.
 
-use std::ffi::OsString;
-use std::fs::{File, Metadata, OpenOptions, remove_file, rename, symlink_metadata};
+use rig::unfinished::{self, Identity, entitle, other_name};
+use std::fs::{File, Metadata, OpenOptions, remove_file, rename};
 use std::io::{self, ErrorKind, Seek as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 
@@ -53,8 +51,9 @@ impl Output {
             Err(error) => return Err(error),
         };
         let is_number = ["/dev/fd", "/dev/stderr", "/proc"].iter().any(|names| path.starts_with(names));
-        let about = file.metadata()?;
-        let place = path.canonicalize().ok().filter(|place| !is_number && names(place, id(&about)));
+        let identity = Identity::of(&file)?;
+        let is_its = |place: &PathBuf| !is_number && identity.has_name(place).is_ok_and(|has| has);
+        let place = path.canonicalize().ok().filter(is_its);
         let made = is_new.then(|| Passing::of(place.as_deref().unwrap_or(path), &file)).transpose()?;
         Ok(Output { made, file, place })
     }
@@ -113,7 +112,7 @@ impl Output {
     fn unfinished(&self) -> io::Result<Option<Unfinished>> {
         let about = self.file.metadata()?;
         let Some(place) = self.place.clone().filter(|_| about.is_file()) else { return Ok(None) };
-        let hidden = hidden(&place);
+        let hidden = other_name(&place);
         let file = match taken(&hidden) {
             Ok(file) => file,
             // Its folder takes no other file, or its name no more letters.
@@ -129,9 +128,7 @@ impl Output {
         };
         let passing = Passing::of(&hidden, &file)?;
         file.set_len(0)?;
-        // Not everybody may give a file away; whoever may use it is as before at least by the mode.
-        let _ = fchown(&file, Some(about.uid()), Some(about.gid()));
-        file.set_permissions(about.permissions())?;
+        entitle(&file, &about)?;
         Ok(Some(Unfinished { passing, file, place }))
     }
 }
@@ -144,25 +141,16 @@ struct Unfinished {
     place: PathBuf,
 }
 
-/// The name of a file that is not finished: hidden, and nobody's but ours.
-fn hidden(place: &Path) -> PathBuf {
-    let mut hidden = OsString::from(".");
-    hidden.push(place.file_name().unwrap_or_default());
-    hidden.push(".unfinished");
-    place.with_file_name(hidden)
-}
-
-/// Opens the file of the other name and locks it.
+/// The file of the other name, locked.
 fn taken(hidden: &Path) -> io::Result<File> {
+    let options = OpenOptions::new().write(true).create(true).truncate(false).to_owned();
+    let lock = |file: &File| match file.lock() {
+        // Not every file system has locks.
+        Err(error) if error.kind() != ErrorKind::Unsupported => Err(error),
+        _ => Ok(()),
+    };
     loop {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).open(hidden)?;
-        match file.lock() {
-            // Not every file system has locks.
-            Err(error) if error.kind() != ErrorKind::Unsupported => return Err(error),
-            _ => {}
-        }
-        // While it was waited for it may have become the file that is made, or have gone.
-        if names(hidden, id(&file.metadata()?)) {
+        if let Some(file) = unfinished::take(hidden, &options, lock)? {
             return Ok(file);
         }
         if hidden.is_symlink() {
@@ -171,42 +159,30 @@ fn taken(hidden: &Path) -> io::Result<File> {
     }
 }
 
-/// The same for all names of a file.
-type Id = (u64, u64);
-
-fn id(about: &Metadata) -> Id {
-    (about.dev(), about.ino())
-}
-
-/// Whether a path is a name of this file, and no link to it.
-fn names(path: &Path, file: Id) -> bool {
-    symlink_metadata(path).is_ok_and(|about| id(&about) == file)
-}
-
 /// Takes away a file, unless its name is that of another by now.
-fn remove(path: &Path, file: Id) {
-    if names(path, file) {
+fn remove(path: &Path, file: Identity) {
+    if file.has_name(path).is_ok_and(|has| has) {
         // What cannot be removed is in nobody's way.
         let _ = remove_file(path);
     }
 }
 
 /// Files that go where the program ends before they are finished.
-static PASSING: Mutex<Vec<(PathBuf, Id)>> = Mutex::new(Vec::new());
+static PASSING: Mutex<Vec<(PathBuf, Identity)>> = Mutex::new(Vec::new());
 
-fn passing() -> MutexGuard<'static, Vec<(PathBuf, Id)>> {
+fn passing() -> MutexGuard<'static, Vec<(PathBuf, Identity)>> {
     PASSING.lock().expect("nobody panics with the paths")
 }
 
 /// An open file that goes with this, unless it has got another name.
 struct Passing {
     path: PathBuf,
-    id: Id,
+    id: Identity,
 }
 
 impl Passing {
     fn of(path: &Path, file: &File) -> io::Result<Passing> {
-        let id = id(&file.metadata()?);
+        let id = Identity::of(file)?;
         passing().push((path.into(), id));
         Ok(Passing { path: path.into(), id })
     }
@@ -230,7 +206,7 @@ mod tests {
     use std::fs::{Permissions, read, read_dir, set_permissions, write};
     use std::io::Read as _;
     use std::os::fd::AsRawFd as _;
-    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("flashloom-output-{name}-{}", std::process::id()));
@@ -257,7 +233,7 @@ mod tests {
         set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
         symlink("rows.json", &link).unwrap();
         // What somebody left who was killed.
-        write(hidden(&path), [7; 900]).unwrap();
+        write(other_name(&path), [7; 900]).unwrap();
         for name in [&path, &link] {
             let failed = Output::open(name).unwrap().put(cut);
             assert_eq!(failed.unwrap_err().kind(), ErrorKind::StorageFull);
@@ -303,7 +279,10 @@ mod tests {
         assert_eq!(noted().len(), 1, "it is there, and empty");
         let failed: io::Result<()> = output.put(|file| {
             file.write_all(b"half")?;
-            assert_eq!(noted().iter().map(|(path, _)| path.clone()).collect::<Vec<_>>(), [path.clone(), hidden(&path)]);
+            assert_eq!(
+                noted().iter().map(|(path, _)| path.clone()).collect::<Vec<_>>(),
+                [path.clone(), other_name(&path)]
+            );
             // As `remove_unfinished` does with those of everybody.
             noted().iter().for_each(|(path, id)| remove(path, *id));
             assert_eq!(count(&folder), 0);
@@ -335,7 +314,7 @@ mod tests {
         let path = folder.join("log");
         let log = File::create(&path).unwrap();
         put(Path::new(&format!("/proc/self/fd/{}", log.as_raw_fd())), b"all").unwrap();
-        assert_eq!(id(&path.metadata().unwrap()), id(&log.metadata().unwrap()));
+        assert!(Identity::of(&log).unwrap().has_name(&path).unwrap());
         std::fs::remove_dir_all(folder).unwrap();
     }
 }

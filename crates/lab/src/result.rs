@@ -2,6 +2,7 @@
 
 use crate::LabError;
 use crate::experiment::{Experiment, Size};
+use crate::idle::Idle;
 use crate::output::put;
 use crate::picture;
 use crate::rows::Columns;
@@ -21,6 +22,8 @@ pub struct Outcome {
     pub runs: (usize, usize),
     /// Traces that were replayed beside workloads, with what they have in common.
     pub traces: Vec<Value>,
+    /// Axes that change nothing.
+    pub idle: Vec<Idle>,
     head: Value,
     table: Columns,
     picture: String,
@@ -32,6 +35,7 @@ impl Outcome {
         orders: &Orders<'_>,
         seed: u64,
         traces: Vec<Value>,
+        idle: Vec<Idle>,
         table: Columns,
         runs: (usize, usize),
     ) -> Outcome {
@@ -47,9 +51,10 @@ impl Outcome {
             "open": experiment.open,
             "text": experiment.text.trim(),
             "traces": &traces,
+            "idle": idle.iter().map(Idle::to_json).collect::<Value>(),
         });
         let picture = picture::draw(experiment, &table);
-        Outcome { name: experiment.name.clone(), runs, traces, head, table, picture }
+        Outcome { name: experiment.name.clone(), runs, traces, idle, head, table, picture }
     }
 
     /// The columns of the table.

@@ -2,6 +2,7 @@
 
 use crate::LabError;
 use crate::experiment::{Experiment, Size};
+use crate::idle::idle;
 use crate::points::{Given, Point, Replayed, Task, tasks};
 use crate::result::Outcome;
 use crate::rows::{Ran, phase_values, table};
@@ -71,7 +72,7 @@ impl Experiment {
         let kept = crew.kept.into_inner();
         let columns = table(self, &ran)?;
         let runs = (crew.done.into_inner(), kept);
-        Ok(Outcome::new(self, orders, seed, traces, columns, runs))
+        Ok(Outcome::new(self, orders, seed, traces, idle(self, &ran), columns, runs))
     }
 
     /// Resolves every configuration without running any; how many there are. `drawn` also draws every device, which takes longer and

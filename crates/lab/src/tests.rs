@@ -1,7 +1,7 @@
 //! Every experiment in its smallest form, and what a wrong file is told.
 
 use crate::file;
-use crate::{EXPERIMENTS, Experiment, LabError, Orders, Outcome, Size, placements};
+use crate::{EXPERIMENTS, Experiment, Idle, LabError, Orders, Outcome, Size, placements};
 use firmware::architecture::ARCHITECTURES;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -232,6 +232,22 @@ fn rows_say_whether_the_steady_state_that_was_waited_for_was_reached() {
     assert_eq!(outcome.unsteady(), (not, 6));
     let of_sheet = carry_out(&sweep(&format!("{text}[[reference]]\ndrive = \"intel-750\"\n")).unwrap(), 2, None);
     assert_eq!(of(&of_sheet.unwrap(), "steady")[6..], [Value::Null, Value::Null, Value::Null]);
+}
+
+#[test]
+fn an_axis_that_changes_nothing_is_told() {
+    // A closed loop keeps its queues full, at whatever rate requests were to arrive.
+    let rate = "[[axis]]\nname = \"rate\"\nkey = \"workload.per_second\"\nvalues = [1000, 2000]\ntiny = [1000, 2000]\n";
+    let (paced, open) = (format!("{rate}\n[[metric]]"), ["pace = \"closed\"", "pace = \"timed\""]);
+    let text = SWEEP.replacen("[[metric]]", &paced, 1).replace("tiny = [1, 2, 8]", "tiny = [1, 8]");
+    let idle = open.map(|pace| {
+        let text = text.replace("ios = 300", &format!("{pace}, ios = 300")).replace("randread", "bursty");
+        carry_out(&sweep(&text).unwrap(), 2, None).unwrap()
+    });
+    let [closed, timed] = idle.map(|outcome| (outcome.idle.clone(), outcome.to_json()["idle"].clone()));
+    let of = Idle { axis: "rate".into(), trace: None };
+    assert_eq!(closed, (vec![of], serde_json::json!([{ "axis": "rate", "trace": null }])));
+    assert_eq!(timed, (vec![], serde_json::json!([])), "one at a time, each waits for its time");
 }
 
 #[test]

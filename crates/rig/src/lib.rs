@@ -33,6 +33,7 @@ mod standing;
 mod summary;
 mod table_slots;
 mod timeline;
+pub mod unfinished;
 mod worlds;
 
 pub use build::{BuildError, Controller, Device};

@@ -122,7 +122,9 @@ fn a_trace_goes_on_until_it_is_steady_and_every_row_of_the_table_is_a_line() {
     let head = rows.lines().next().unwrap().split(',').collect::<Vec<_>>();
     let line = ended.out.lines().find(|line| line.contains("a_figure_with_a_long_name_8")).expect("a whole head");
     assert_eq!(line.split_whitespace().collect::<Vec<_>>(), head);
-    for row in ended.out.lines().filter(|line| line.contains(" oltp.spc ") && !line.contains("beside")) {
+    let is_row =
+        |line: &&str| line.contains(" oltp.spc ") && !["beside", "NO difference"].iter().any(|not| line.contains(not));
+    for row in ended.out.lines().filter(is_row) {
         assert_eq!(row.split_whitespace().count(), head.len(), "{}", ended.out);
     }
     let picture = read("sweep-steady.svg");
@@ -141,6 +143,19 @@ fn a_sweep_says_how_many_of_its_rows_did_not_become_steady() {
     let rows = std::fs::read_to_string(folder.join("sweep-hasty.csv")).unwrap();
     let not = rows.lines().filter(|row| row.contains(",false,")).count();
     assert!(not > 0 && ended.out.contains(&format!("NOT steady: {not} of 2 rows")), "{rows}{}", ended.out);
+}
+
+#[test]
+fn a_sweep_says_of_which_trace_an_axis_changes_nothing() {
+    let sizes = "[[axis]]\nname = \"size\"\nkey = \"workload.block_bytes\"\nvalues = [\"4k\", \"8k\"]\n\n[[metric]]";
+    let sweep =
+        file("sweep-sizes.toml", SWEEP.replacen("[[metric]]", sizes, 1).replace("financial1", "randread").as_bytes());
+    let [folder, traces] = with_trace("sweep-of-sizes", 'w');
+    let ended = flashloom(&["sweep", argument(&sweep), "--out", argument(&folder), "--traces", argument(&traces)]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let said: Vec<&str> = ended.out.lines().filter(|line| line.contains("NO difference: what size")).collect();
+    let all = "all runs of trace oltp.spc that differ in it alone are the same";
+    assert_eq!(said, [format!("  NO difference: what size varies changes nothing here; {all}")]);
 }
 
 #[test]

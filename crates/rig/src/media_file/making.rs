@@ -1,12 +1,12 @@
 //! A media file comes into being whole: it is made under another name in the same folder, and has its own when all of it is there. Where
 //! its name is a link, that is so where the link points.
 //!
-//! Whoever makes one holds the lock of the file under the other name, so a second drive for the same file is refused. A process that
-//! was killed leaves the other name behind at most: whoever comes next takes it and begins anew, or removes it where it is not needed.
+//! Whoever makes one holds the lock of the file under the other name ([`unfinished`]), so a second drive for the same file is refused.
+//! What a process that was killed left behind is taken by whoever comes next, or removed where it is not needed.
 
+use crate::unfinished::{self, entitle, other_name};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// A file under its other name, locked, of no bytes.
@@ -50,25 +50,6 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     Err(rustix::io::Errno::LOOP.into())
 }
 
-/// The name of a file that is not finished: hidden, and nobody's but ours.
-fn unfinished(path: &Path) -> io::Result<PathBuf> {
-    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no name of a file"))?;
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(name);
-    hidden.push(".unfinished");
-    Ok(path.with_file_name(hidden))
-}
-
-/// Whether a name still is that of an open file.
-fn names(path: &Path, file: &File) -> io::Result<bool> {
-    let of = |about: std::fs::Metadata| (about.dev(), about.ino());
-    match std::fs::symlink_metadata(path) {
-        Ok(about) => Ok(of(about) == of(file.metadata()?)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(error),
-    }
-}
-
 /// Whether there is a file with something in it.
 fn is_there(path: &Path) -> io::Result<bool> {
     match std::fs::metadata(path) {
@@ -78,23 +59,20 @@ fn is_there(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Opens the file of the other name and locks it; nothing if it has another name by now.
+/// The file of the other name, locked; nothing if it has become the file that is made.
 fn take(at: &Path, options: &OpenOptions) -> Result<Option<File>, Hindrance> {
-    let file = options.open(at)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Err(Hindrance::InUse),
-        Err(TryLockError::Error(error)) => return Err(error.into()),
-    }
-    // Between opening and locking it may have become the file that is made: that is not to be touched.
-    Ok(names(at, &file)?.then_some(file))
+    unfinished::take(at, options, |file| match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(Hindrance::InUse),
+        Err(TryLockError::Error(error)) => Err(error.into()),
+    })
 }
 
 impl Making {
     /// Begins to make the file of a name, where there is none or one of no bytes. Who made that one has said whose it is.
     pub(super) fn begin(path: &Path) -> Result<Making, Hindrance> {
         let path = followed(path)?;
-        let unfinished = unfinished(&path)?;
+        let unfinished = other_name(&path);
         let taken = take(&unfinished, OpenOptions::new().read(true).write(true).create(true).truncate(false))?;
         let file = taken.ok_or(Hindrance::IsThere)?;
         if is_there(&path)? {
@@ -103,9 +81,7 @@ impl Making {
         }
         file.set_len(0)?;
         if let Ok(before) = std::fs::metadata(&path) {
-            // Not everybody may give a file away; whoever may use it is as before at least by the mode.
-            let _ = fchown(&file, Some(before.uid()), Some(before.gid()));
-            file.set_permissions(before.permissions())?;
+            entitle(&file, &before)?;
         }
         Ok(Making { file, path, unfinished })
     }
@@ -123,7 +99,7 @@ impl Making {
 /// Removes what somebody left behind who was killed while making the file that is there by now. Where another holds it, or it cannot
 /// be removed, it stays: it is in nobody's way.
 pub(super) fn clean(path: &Path) {
-    let Ok(unfinished) = followed(path).and_then(|path| unfinished(&path)) else { return };
+    let Ok(unfinished) = followed(path).map(|path| other_name(&path)) else { return };
     if let Ok(Some(_locked)) = take(&unfinished, OpenOptions::new().read(true).write(true)) {
         let _ = std::fs::remove_file(&unfinished);
     }
@@ -132,8 +108,9 @@ pub(super) fn clean(path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::unfinished::Identity;
     use std::fs::Permissions;
-    use std::os::unix::fs::{FileExt, PermissionsExt};
+    use std::os::unix::fs::{FileExt, MetadataExt as _, PermissionsExt};
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("flashloom-making-{name}-{}", std::process::id()));
@@ -166,7 +143,7 @@ mod tests {
         assert!(folder.join(".drive.unfinished").exists(), "it is in use");
         let file = making.finish().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"all");
-        assert!(names(&path, &file).unwrap());
+        assert!(Identity::of(&file).unwrap().has_name(&path).unwrap());
         assert_eq!(is_hindered(Making::begin(&path)), "is there");
         assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing is left");
         std::fs::remove_dir_all(folder).unwrap();
