@@ -299,20 +299,28 @@ impl Core {
         (thread, least)
     }
 
-    /// What it did until now, except for turns that are over, of which only the time with any is known here.
-    fn usage(&self, now: Time, core_slot: Span) -> CoreUsage {
+    /// Turns that are under way: whose each is, since when, and the progress at which it is over.
+    fn under_way(&self) -> impl Iterator<Item = (StageId, Time, u64)> {
         let rows = [&self.row].into_iter().chain(&self.further);
-        let threads = rows.flat_map(|row| row.ends.iter().zip(&row.turns));
-        let (progress, mut threads_active, mut ahead) = (self.pace.progress_at(now), Span::ZERO, 0);
-        for (&end, turn) in threads.filter(|&(&end, _)| end < BETWEEN) {
-            threads_active += now - turn.started;
-            ahead += end - progress;
-        }
+        let threads = rows.flat_map(|row| row.stages.iter().zip(&row.turns).zip(&row.ends));
+        threads.filter(|&(_, &end)| end < BETWEEN).map(|((&stage, turn), &end)| (stage, turn.started, end))
+    }
+
+    /// What it did until now, except for what is known of its stages only.
+    fn usage(&self, now: Time, core_slot: Span) -> CoreUsage {
+        let progress = self.pace.progress_at(now);
+        let ahead: u64 = self.under_way().map(|(_, _, end)| end - progress).sum();
         let active = if self.busy > 0 { now - self.active_since } else { Span::ZERO };
         // Of the progress of all homes, what is no turn's is a poller's.
         let polled = u64::from(self.homes) * progress + ahead - self.turns;
         let polled = u128::from(polled) * u128::from(self.polling) / u128::from(WHOLE * core_slot.picos());
-        CoreUsage { threads: self.homes, active: self.active + active, threads_active, slots: 0, polled: polled as u64 }
+        CoreUsage {
+            threads: self.homes,
+            active: self.active + active,
+            threads_active: Span::ZERO,
+            slots: 0,
+            polled: polled as u64,
+        }
     }
 }
 
@@ -370,6 +378,11 @@ impl Cores {
     /// What each core did until now; see [`Core::usage`].
     pub(crate) fn usages(&self, now: Time, core_slot: Span) -> impl Iterator<Item = CoreUsage> + '_ {
         self.cores.iter().map(move |core| core.usage(now, core_slot))
+    }
+
+    /// Turns that are under way: whose each is, and for how long by now.
+    pub(crate) fn under_way(&self, now: Time) -> impl Iterator<Item = (StageId, Span)> + '_ {
+        self.cores.iter().flat_map(Core::under_way).map(move |(stage, started, _)| (stage, now - started))
     }
 }
 

@@ -413,10 +413,17 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     }
     /// What each stage did, in the order of the plan.
     pub fn stages(&self) -> impl Iterator<Item = StageUsage> + '_ {
-        self.dispatch.seats.iter().enumerate().map(|(index, seat)| {
+        let busy = self.busy();
+        self.dispatch.seats.iter().zip(busy).enumerate().map(|(index, (seat, busy))| {
             let (transfers, fetches) = self.lines.taken(index);
-            StageUsage { busy: seat.busy, transfers, fetches, ..seat.usage }
+            StageUsage { busy, transfers, fetches, ..seat.usage }
         })
+    }
+    /// The time of each stage with a turn under way, those that are included.
+    fn busy(&self) -> Vec<Span> {
+        let mut busy: Vec<Span> = self.dispatch.seats.iter().map(|seat| seat.busy).collect();
+        self.dispatch.cores.under_way(self.now).for_each(|(stage, span)| busy[stage.index()] += span);
+        busy
     }
     /// A stage, to be looked at.
     pub fn stage(&self, id: StageId) -> &dyn Stage<V> {
@@ -432,12 +439,14 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     }
     /// What each core did.
     pub fn cores(&self) -> impl Iterator<Item = CoreUsage> + '_ {
-        let of = |core: usize| self.dispatch.seats.iter().filter(move |seat| usize::from(seat.core) == core);
-        self.dispatch.cores.usages(self.now, self.processor.core_slot).enumerate().map(move |(core, usage)| CoreUsage {
-            threads_active: usage.threads_active + of(core).map(|seat| seat.busy).sum(),
-            slots: of(core).map(|seat| seat.usage.slots).sum(),
-            ..usage
-        })
+        let usages = self.dispatch.cores.usages(self.now, self.processor.core_slot);
+        let mut usages: Vec<CoreUsage> = usages.collect();
+        for (seat, busy) in self.dispatch.seats.iter().zip(self.busy()) {
+            let Some(usage) = usages.get_mut(usize::from(seat.core)) else { continue };
+            usage.threads_active += busy;
+            usage.slots += seat.usage.slots;
+        }
+        usages.into_iter()
     }
     /// The observer.
     pub fn probe(&self) -> &P {

@@ -120,6 +120,40 @@ fn two_threads_fill_a_core_and_four_share_it() {
     assert_eq!(run(8, 10, 100, Span::ZERO).0, nanos(8_000), "more stages than hardware threads take turns");
 }
 
+/// Ends the run at a time, whatever is under way.
+struct Bell {
+    at: Time,
+}
+impl Stage<Words> for Bell {
+    fn on_message(&mut self, _turn: &mut Turn<'_, Words>, _message: &Message) {}
+    fn on_wake(&mut self, turn: &mut Turn<'_, Words>) {
+        if turn.now() == self.at { turn.halt() } else { turn.wake_at(self.at) }
+    }
+}
+
+#[test]
+fn a_turn_under_way_counts_for_its_stage_as_for_its_core() {
+    let mut plan = Blueprint::<Words>::default();
+    let starter = plan.reserve("starter", "starter".into(), Place::Hardware, 0);
+    let bell = plan.reserve("bell", "bell".into(), Place::Hardware, 0);
+    let worker =
+        |(name, core): (&str, u16)| plan.reserve::<Worker>("worker", name.into(), Place::Core(CoreId(core)), 2);
+    let workers = [("idle", 0), ("beside it", 0), ("elsewhere", 1)].map(worker);
+    plan.install(bell, Bell { at: Time::ZERO + nanos(500) });
+    let addresses = workers[1..].iter().map(|&worker| plan.connect(starter, worker, 1)).collect();
+    plan.install(starter, Starter { workers: addresses, balls: 9 });
+    for worker in workers {
+        let again = Some(plan.connect(worker, worker, 1));
+        plan.install(worker, Worker { again });
+    }
+    let mut sim = Sim::new(plan, processor(100, Span::ZERO));
+    assert!(sim.run() && sim.now() == Time::ZERO + nanos(500));
+    let busy: Vec<Span> = sim.stages().skip(2).map(|usage| usage.busy).collect();
+    assert_eq!(busy, [Span::ZERO, nanos(500), nanos(500)], "two turns of 200 ns, and half of a third");
+    let cores: Vec<Span> = sim.cores().take(2).map(|usage| usage.threads_active).collect();
+    assert_eq!(cores, [nanos(500), nanos(500)]);
+}
+
 #[test]
 fn a_stall_leaves_the_slots_to_others() {
     assert_eq!(run(1, 10, 100, nanos(800)).0, nanos(10_000));
