@@ -131,7 +131,7 @@ fn code(error: &anyhow::Error) -> u8 {
         return FAULT;
     }
     match session(error) {
-        None | Some(SessionError::Build(_) | SessionError::Unsendable(..)) => UNUSABLE,
+        None | Some(SessionError::Build(_) | SessionError::Unsendable(..) | SessionError::TimeIsOver) => UNUSABLE,
         Some(_) => FAULT,
     }
 }
@@ -174,6 +174,9 @@ fn advice(error: &anyhow::Error) -> Option<String> {
             Some("fewer queues (--queues) or shorter transfers (controller.transfer_bytes) need less".into())
         }
         SessionError::Build(_) => None,
+        SessionError::TimeIsOver => {
+            Some("workload.per_second and the times of a workload's file say when requests arrive".into())
+        }
         SessionError::Unsendable(..) => {
             Some("sizes and boundaries that are multiples of device.lba_bytes make whole blocks".into())
         }

@@ -326,7 +326,7 @@ fn described(recorded: &TraceSummary, replayed: &TraceSummary, namespaces: &[u64
         read_fraction: found.read_fraction(),
         read_bytes_mean: (found.reads > 0).then(|| found.read_bytes_mean()),
         write_bytes_mean: (found.writes > 0).then(|| found.write_bytes_mean()),
-        span_ns: recorded.timed.then(|| recorded.span.nanos()),
+        span_ns: recorded.span.nanos().filter(|_| recorded.timed),
         addresses: addresses(recorded),
         on_drive: (replayed.wrapped > 0).then(|| addresses(replayed)),
         ..Replay::default()

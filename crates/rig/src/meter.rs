@@ -62,8 +62,8 @@ pub(crate) struct Counts {
     pub(crate) lock_turns: u64,
     pub(crate) lock_line: Span,
     pub(crate) lock_turn: Span,
-    /// What workers waited, by [`Wait`].
-    pub(crate) waits: [Span; 5],
+    /// What all workers waited, in picoseconds, by [`Wait`]: together more than a [`Span`] can be.
+    pub(crate) waits: [u128; 5],
 }
 
 impl Counts {
@@ -267,7 +267,7 @@ impl Meter {
     /// way counts as the wait before it up to here, for it is noted at its end that this is over.
     pub(crate) fn count_waits(&mut self, now: Time) {
         for (on, since) in self.waiting.iter_mut().flatten() {
-            self.window.counts.waits[*on as usize] += now.since(*since);
+            self.window.counts.waits[*on as usize] += u128::from(now.since(*since).picos());
             *since = now;
         }
     }
@@ -426,7 +426,7 @@ impl Meter {
 
     fn on_waited(&mut self, stage: StageId, key: CommandKey, on: Wait, until: Time) {
         if let Some((_, since)) = self.waiting[stage.index()].take() {
-            self.window.counts.waits[on as usize] += until.since(since);
+            self.window.counts.waits[on as usize] += u128::from(until.since(since).picos());
         }
         if let Some(part) = place_of_wait(on)
             && let Some(live) = self.live(key.0)

@@ -2,12 +2,12 @@
 
 mod agree;
 mod drain;
+mod error;
 
 use crate::array::{journal_erases, media_summary, space, wear};
-use crate::build::{BuildError, Built, Device, Prepared, Risen};
+use crate::build::{Built, Device, Prepared, Risen};
 use crate::hardware::{
     ChannelStage, Fate, Halt, HostStage, LastWords, LinkStage, LinkUsage, MediaCounts, MediaTally, PhaseOutcome,
-    Unanswered,
 };
 use crate::latency::LatencyParts;
 use crate::meter::{Meter, Step, Window};
@@ -20,52 +20,19 @@ use flash::{Contents, Oob, Usage};
 use host::{MediaFailure, Phase};
 use report::Summary;
 use sim::{CoreUsage, Processor, Sim, StageUsage};
-
 use stage::{Place, Stage};
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
-use thiserror::Error;
 use units::{CoreId, Lpn, Ppn, StageId, Time};
 use workload::{IoKind, Range as SectorRange};
 
 pub(crate) use agree::check_tables;
-use agree::{ErasesAhead, entry_at, holds};
+pub use error::SessionError;
 
-/// A run that went wrong.
-#[derive(Debug, Error)]
-pub enum SessionError {
-    /// The device cannot be built.
-    #[error(transparent)]
-    Build(#[from] BuildError),
-    /// Nothing is left to happen, or the deadline is over, but commands are outstanding: a fault of the firmware.
-    #[error("the drive stands still at {at}; without an answer: {}", list(.unanswered))]
-    Stuck {
-        /// When.
-        at: Time,
-        /// The first of the commands that wait.
-        unanswered: Vec<Unanswered>,
-    },
-    /// The host saw an answer that no correct drive gives.
-    #[error("{problems} wrong answers; the first: {first}")]
-    Wrong {
-        /// How many.
-        problems: u64,
-        /// The first of them.
-        first: String,
-    },
-    /// A workload asks for nothing that the drive takes.
-    #[error("workload {0}: {1}")]
-    Unsendable(String, host::Unsendable),
-    /// The media refused a command of the firmware.
-    #[error("the flash refused a command: {0}")]
-    Media(flash::MediaFault),
-    /// Tables contradict each other.
-    #[error("{0}")]
-    Invariant(String),
-}
+use agree::{ErasesAhead, entry_at, holds};
 
 /// A round of a phase: what there was at its ends, and what the meter counted between them.
 struct Round {
@@ -253,6 +220,7 @@ impl Session {
                     }
                     return Ok(self.sum_up(&before, &after, &outcome));
                 }
+                Some(Halt::TimeIsOver) => return Err(SessionError::TimeIsOver),
                 Some(Halt::Stalled) | None => {
                     drop(ledger);
                     return Err(self.stuck());
@@ -291,6 +259,7 @@ impl Session {
                     }
                 }
                 Some(Halt::Opened | Halt::Round | Halt::Closed) => {}
+                Some(Halt::TimeIsOver) => return Err(SessionError::TimeIsOver),
                 Some(Halt::Stalled) | None => {
                     drop(ledger);
                     return Err(self.stuck());
@@ -567,10 +536,6 @@ fn has_lost(media: &MediaTally, drive: &Drive, namespace: u16, sectors: Range<u6
     }
     let page_of = |sector| drive.page_of(space.base.0 + sector).0;
     (page_of(sectors.start)..=page_of(sectors.end - 1)).any(|page| media.is_lost(Lpn(page)))
-}
-
-fn list(unanswered: &[Unanswered]) -> String {
-    unanswered.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// What every flash channel holds when the power is cut now.

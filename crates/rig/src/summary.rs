@@ -289,14 +289,14 @@ impl Window<'_> {
     }
 
     fn workers(&self, counts: &Counts) -> Option<Workers> {
-        let threads = self.members("worker").count() as u64;
+        let threads = self.members("worker").count();
         (threads > 0).then(|| {
-            let whole = (self.after.at - self.before.at) * threads;
-            let share = |time: Span| time.secs_f64() / whole.secs_f64().max(1e-12);
+            let whole = u128::from((self.after.at - self.before.at).picos()) * threads as u128;
+            let share = |picos: u128| picos as f64 / whole.max(1) as f64;
             let [lock_wait, room_wait, flash_wait, link_wait, idle] = counts.waits.map(share);
             // From the end of a turn to the beginning of the next a worker waits, if only for its core.
-            let waited = counts.waits.into_iter().sum();
-            assert!(waited <= whole, "{threads} workers waited for {waited} in {whole}");
+            let waited: u128 = counts.waits.into_iter().sum();
+            assert!(waited <= whole, "{threads} workers waited for {waited} ps in {whole}");
             let work = share(whole - waited);
             Workers { work, lock_wait, room_wait, flash_wait, link_wait, idle }
         })

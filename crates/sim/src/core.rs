@@ -312,8 +312,8 @@ impl Core {
         let ahead: u64 = self.under_way().map(|(_, _, end)| end - progress).sum();
         let active = if self.busy > 0 { now - self.active_since } else { Span::ZERO };
         // Of the progress of all homes, what is no turn's is a poller's.
-        let polled = u64::from(self.homes) * progress + ahead - self.turns;
-        let polled = u128::from(polled) * u128::from(self.polling) / u128::from(WHOLE * core_slot.picos());
+        let polled = u128::from(self.homes) * u128::from(progress) + u128::from(ahead) - u128::from(self.turns);
+        let polled = polled * u128::from(self.polling) / u128::from(WHOLE * core_slot.picos());
         CoreUsage {
             threads: self.homes,
             active: self.active + active,

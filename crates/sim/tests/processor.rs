@@ -154,6 +154,26 @@ fn a_turn_under_way_counts_for_its_stage_as_for_its_core() {
     assert_eq!(cores, [nanos(500), nanos(500)]);
 }
 
+/// Four threads that look once in ten nanoseconds, for so long that their time together is more than 64 bits of picoseconds.
+#[test]
+fn threads_poll_for_months() {
+    let day = Span::from_secs(86_400);
+    let polled = |days: u64| {
+        let mut plan = Blueprint::<Words>::default();
+        let bell = plan.reserve("bell", "bell".into(), Place::Hardware, 0);
+        plan.install(bell, Bell { at: Time::ZERO + day * days });
+        for at in 0..4 {
+            let worker = plan.reserve::<Worker>("worker", format!("worker{at}"), Place::Core(CoreId(0)), 2);
+            plan.install(worker, Worker { again: None });
+        }
+        let poll = Price { slots: 1, stall: nanos(8) };
+        let mut sim = Sim::new(plan, Processor { poll, ..processor(100, Span::ZERO) });
+        assert!(sim.run());
+        sim.cores().next().expect("a core").polled as f64
+    };
+    assert!((polled(60) / polled(1) - 60.0).abs() < 1e-9, "{} in 60 days, {} in one", polled(60), polled(1));
+}
+
 #[test]
 fn a_stall_leaves_the_slots_to_others() {
     assert_eq!(run(1, 10, 100, nanos(800)).0, nanos(10_000));

@@ -18,12 +18,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use thiserror::Error;
-use units::{Span, Time};
+use units::{LIFETIME, Span, Time};
 
-/// How long a drive is served. Its time is counted in 64 bits of picoseconds, which are over after 213 days; it ends before that as far
-/// as the longest time lies ahead that anything is put off for: a host's keep alive of 32 bits of milliseconds.
-const LIFETIME: Span = Span::from_secs(160 * 86_400);
-
+/// The longest time that anything of a served drive is put off for is a host's keep alive of 32 bits of milliseconds.
 const _: () = {
     let left = u64::MAX - LIFETIME.picos();
     assert!(Span::from_millis(u32::MAX as u64).picos() < left, "no deadline lies behind the end of time");

@@ -25,4 +25,4 @@ pub use name::is_called;
 pub use pattern::{drawn, pattern, share};
 pub use rate::{BytesPerSecond, Hertz, MegaTransfers};
 pub use size::{Bytes, measure};
-pub use time::{Cycles, Span, Time};
+pub use time::{Cycles, LIFETIME, Span, Time};

@@ -13,6 +13,9 @@ pub struct Time(u64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span(u64);
 
+/// For how long time is counted: 64 bits of picoseconds are over after 213 days, and what is put off lies ahead of it.
+pub const LIFETIME: Span = Span::from_secs(160 * 86_400);
+
 /// Processor cycles. What a cycle lasts is the processor's to say ([`crate::Hertz::cycles`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cycles(pub u64);

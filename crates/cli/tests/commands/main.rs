@@ -13,6 +13,7 @@ mod misplaced;
 #[path = "../../../rig/tests/served/monitor.rs"]
 #[expect(dead_code, reason = "the tests of what is served use more of it")]
 mod monitor;
+mod months;
 mod out_of_files;
 mod real_traces;
 mod refused;

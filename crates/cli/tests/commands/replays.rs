@@ -206,6 +206,9 @@ fn what_ignores_times_takes_a_trace_of_any_length() {
         assert_eq!((json["ios"].as_u64(), json["trace"]["skipped"].as_u64()), (Some(3), Some(0)), "{words:?}");
         assert_eq!(json["trace"]["span_ns"].as_u64(), Some(20_000_000_000_000_000));
     }
+    let odd = file("odd.spc", b"0,100,512,R,5.0\n0,100,512,R,99999999999999\n");
+    let json = flashloom(&[&["replay", argument(&odd), "--json", "-"][..], &crate::shell::SMALL].concat()).json();
+    assert_eq!(json["trace"]["span_ns"], serde_json::Value::Null, "more than 64 bits hold");
     let timed = replay(&["--mode", "timed"]);
     let said =
         "error: --speed is 1; expected at least 2.223e0: line 3 comes 20000000 s after line 1, and a replay lasts";

@@ -17,7 +17,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use units::{Bytes, QueueId, Span, Time};
+use units::{Bytes, LIFETIME, QueueId, Span, Time};
 use workload::{Io, IoKind};
 
 /// How many commands without an answer are named.
@@ -158,6 +158,8 @@ pub(crate) enum Halt {
     Finished,
     /// Commands are outstanding, but none was answered for as long as the host's patience lasts.
     Stalled,
+    /// The next request arrives when time is counted no more.
+    TimeIsOver,
 }
 
 /// What the host tells whoever runs it.
@@ -377,8 +379,12 @@ impl HostStage {
         } else if let Some(halt) = self.end_round(turn.now()) {
             self.stop(turn, halt, self.pauses);
         } else {
+            let arrival = self.driver.next_arrival();
+            if arrival.is_some_and(|at| at > Time::ZERO + LIFETIME) {
+                return self.stop(turn, Halt::TimeIsOver, true);
+            }
             let until = self.rounds.as_ref().map_or(Time::NEVER, RoundsUnderWay::until);
-            turn.wake_at(self.driver.next_arrival().unwrap_or(Time::NEVER).min(self.patience.next_look()).min(until));
+            turn.wake_at(arrival.unwrap_or(Time::NEVER).min(self.patience.next_look()).min(until));
         }
     }
 
