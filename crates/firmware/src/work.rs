@@ -60,7 +60,7 @@ work! {
     CompleteTransaction "fcmd_complete_transaction";
     /// BGC: choose a victim.
     PickVictim "bgc_pick_victim";
-    /// BGC: begin or end the move of one page.
+    /// BGC: begin or end the move of one page. What is done to it between has prices of its own.
     MovePage "bgc_move_page";
     /// LOG: collect one page of metadata.
     CollectMetadata "log_collect_metadata";

@@ -322,6 +322,7 @@ impl Bgc {
         let has_place = |bgc: &Bgc| !bgc.vacant.is_empty() && bgc.leaving[trans].has_place();
         while victim.next < pages && victim.under_way < most && has_place(self) {
             if let Some(from) = self.source(turn, &victim) {
+                turn.spend(Work::MovePage);
                 let place = self.vacant.pop().expect("one is vacant");
                 self.window[place] = Some(Moving { victim: at, from, lpn: UNPROGRAMMED, step: Step::Read });
                 self.leaving[trans].pages += 1;
@@ -342,8 +343,9 @@ impl Bgc {
         }
     }
 
-    /// A page has left the window: its place goes to the victims in turn.
+    /// The move of a page ends, and its place in the window goes to the victims in turn.
     fn vacate(&mut self, turn: &mut Turn<'_>, place: usize) {
+        turn.spend(Work::MovePage);
         let at = self.window[place].take().expect("a page is in the window until it has moved").victim;
         self.vacant.push(place);
         let pages = self.tables.groups.pages();
@@ -370,7 +372,6 @@ impl Bgc {
     }
 
     fn read(&self, turn: &mut Turn<'_>, place: usize, from: Ppn) {
-        turn.spend(Work::MovePage);
         let frame = self.first_frame + place as u32;
         self.tables.frames.label(frame, UNPROGRAMMED, 0, 0);
         let requester = Requester { group: Asker::Bgc, index: self.index, tag: Tag::Page(place).into() };
@@ -452,7 +453,6 @@ impl Bgc {
             Tag::Tidy => return self.tidying = false,
         };
         let moving = self.window[place].as_mut().expect("a page is in the window until it has moved");
-        turn.spend(Work::MovePage);
         match moving.step {
             Step::Read => self.on_read(turn, place, done.media),
             Step::Program => {

@@ -22,6 +22,7 @@ mod reclaim;
 mod rings;
 mod swarm;
 mod waits;
+mod work;
 
 use firmware::architecture::ARCHITECTURES;
 use host::{Pace, Phase};

@@ -305,13 +305,13 @@ impl Fil {
                 self.end_read(turn, index, ppn);
             }
             MOVE_READ => {
-                turn.spend(Work::MovePage);
                 let moving = self.moves[index].expect("it is being moved");
                 self.label_moved(frame, moving);
                 self.order.read(moving.from, &mut out);
                 self.order.ready_program(moving.to, tag(MOVE_PROGRAM, index), &mut out);
             }
             _ => {
+                turn.spend(Work::MovePage);
                 let moving = self.moves[index].take().expect("it is being moved");
                 self.on_programmed(turn, moving.to);
                 turn.note(Note::PageMoved);

@@ -387,7 +387,6 @@ impl Worker {
             }
             return;
         }
-        turn.spend(Work::MovePage);
         let (place, frame) = (done.requester.tag as usize, done.frame);
         let moving = self.reclaim.window[place].as_mut().expect("a page is in the window until it has moved");
         if moving.to.is_some() {
@@ -437,6 +436,7 @@ impl Worker {
     /// Maps a page to its new place, under the lock of its line; or all pages of a tombstone.
     fn map_moved(&mut self, turn: &mut Turn<'_>, place: usize) {
         turn.spend(Work::UpdateMap);
+        turn.spend(Work::MovePage);
         let moving = self.reclaim.window[place].take().expect("it was programmed");
         let to = moving.to.expect("it was programmed there");
         if moving.tombstone.is_some() {
