@@ -20,7 +20,9 @@ work! {
     DealEntry "nvmq_deal_entry";
     /// NVMQ: take an entry from the SQ buffer and parse the command.
     ParseCommand "nvmq_parse_command";
-    /// NVMQ: resolve the PRP entries of one page and start its DMA.
+    /// NVMQ: resolve the PRP entries of one page.
+    ResolvePrp "nvmq_resolve_prp";
+    /// NVMQ: start the DMA of one page.
     StartDma "nvmq_start_dma";
     /// NVMQ: look at the buffer's tag of a page.
     LookUpTag "nvmq_look_up_tag";

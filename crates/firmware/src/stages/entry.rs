@@ -216,6 +216,14 @@ pub(crate) fn ranges_place(plan: &PrpPlan) -> HostPlace {
     HostPlace::of(plan.resolve(Bytes(0), bytes, |_| unreachable!("two pages have no list")), 0)
 }
 
+/// Starts a transfer between drive and host, where the turn that starts it also resolves where its bytes lie.
+#[inline]
+pub(crate) fn start_transfer(turn: &mut Turn<'_>, link: Address<Transfer>, transfer: Transfer) {
+    turn.spend(Work::ResolvePrp);
+    turn.spend(Work::StartDma);
+    turn.send(link, transfer);
+}
+
 /// Starts the copy of a batch into its queue's SQ buffer, behind the `fetched` entries that went there before; `thread` is
 /// told when it is there.
 pub(crate) fn copy_batch(

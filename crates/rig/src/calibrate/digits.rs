@@ -28,9 +28,10 @@ impl Digits {
             .iter()
             .map(|key| {
                 let alike = || keys.iter().filter(|other| group(other) == group(key));
-                let bits = u64::BITS / alike().count() as u32;
+                let (bits, longer) = (u64::BITS / alike().count() as u32, u64::BITS % alike().count() as u32);
                 let place = alike().position(|other| other == key).expect("it is one of them") as u32;
-                Digit { shift: place * bits, bits }
+                // What is left over goes to the first: of NVMQ those are what is done to each entry of a batch.
+                Digit { shift: place * bits + place.min(longer), bits: bits + u32::from(place < longer) }
             })
             .collect();
         Digits { keys, digits }

@@ -68,3 +68,19 @@ fn a_page_that_is_programmed_gets_one_place_and_one_map_entry() {
         }
     }
 }
+
+/// Each page of a request moves once between drive and host; and before that the list of a request that has more than two.
+#[test]
+fn a_transfer_is_resolved_once_and_started_once() {
+    for &architecture in ARCHITECTURES {
+        for (bytes, transfers) in [(4096, 1.0), (65_536, 17.0)] {
+            for kind in [Work::ResolvePrp, Work::StartDma] {
+                let (small, ios) = (written(architecture), 2_000);
+                let (done, _) = count(&small, requests(&small, 0.5, bytes, ios), kind);
+                let each = done / ios as f64;
+                let name = architecture.name();
+                assert!((each / transfers - 1.0).abs() < 0.05, "{name} {kind:?}: {each} for {bytes} bytes");
+            }
+        }
+    }
+}

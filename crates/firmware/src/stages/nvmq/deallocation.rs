@@ -13,6 +13,7 @@ use super::intake::ordered_sectors;
 use super::phase::Phase;
 use crate::message::*;
 use crate::policies::trans_of;
+use crate::stages::entry;
 use crate::tables::{ENTRY_WORDS, Frames};
 use crate::{MappingScheme, Turn, Work};
 use nvme::prp::Rest;
@@ -52,7 +53,6 @@ impl Nvmq {
         }
         let Some(at) = sole_range(&entry) else { return Some(entry) };
         self.home(queue).ranging = Ranging::Asked;
-        turn.spend(Work::StartDma);
         let transfer = Transfer {
             lane: Lane::Entries,
             nvmq: self.index,
@@ -61,7 +61,7 @@ impl Nvmq {
             place: HostPlace::at(at, DsmRange::WORDS as u32 * 8),
             ..Transfer::WORDS
         };
-        turn.send(self.ways.link, transfer);
+        entry::start_transfer(turn, self.ways.link, transfer);
         None
     }
 

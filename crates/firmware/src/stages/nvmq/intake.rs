@@ -10,7 +10,7 @@ use crate::tables::{ENTRY_WORDS, LIST_WORDS};
 use crate::{Drive, LOCK_REGION, Mutation, Namespace, Note, Tables, Turn, Work};
 use nvme::spec::{DsmRange, Fuse, Opcode, Status, Submission};
 use stage::LineId;
-use units::{HostAddress, QueueId, SECTOR_BYTES};
+use units::{QueueId, SECTOR_BYTES};
 
 /// Entries dealt to one thread at a time; a fused pair is dealt together.
 const TAKE_BATCH: u16 = 2;
@@ -426,17 +426,13 @@ impl Nvmq {
         let Some(more) = command.more() else { return };
         let Some(run) = more.walk.and_then(|walk| walk.run()) else { return };
         let local = self.tables.list(self.index, slot) as u64 + u64::from(more.listed);
-        self.copy_list(turn, slot, local, run.at, run.words as u32 * 8);
+        self.copy_list(turn, slot, local, HostPlace::at(run.at, run.words as u32 * 8));
     }
 
-    fn copy_list(&mut self, turn: &mut Turn<'_>, slot: u16, local: u64, at: HostAddress, bytes: u32) {
-        turn.spend(Work::StartDma);
-        self.send_list(turn, slot, local, HostPlace::at(at, bytes));
-    }
-
-    fn send_list(&self, turn: &mut Turn<'_>, slot: u16, local: u64, place: HostPlace) {
+    fn copy_list(&self, turn: &mut Turn<'_>, slot: u16, local: u64, place: HostPlace) {
         let (key, token, aside) = (self.slots.get(slot).card.key, u32::from(slot), place.bytes());
-        turn.send(self.ways.link, Transfer { nvmq: self.index, token, aside, local, place, key, ..Transfer::WORDS });
+        let transfer = Transfer { nvmq: self.index, token, aside, local, place, key, ..Transfer::WORDS };
+        entry::start_transfer(turn, self.ways.link, transfer);
     }
 
     /// A part of a PRP list, or the ranges of a Dataset Management command, stand in the list buffer.
@@ -483,8 +479,7 @@ impl Nvmq {
         }
         let plan = command.plan.expect("ranges lie in host memory");
         let place = entry::ranges_place(&plan);
-        turn.spend(Work::StartDma);
-        self.send_list(turn, slot, self.tables.list(self.index, slot) as u64, place);
+        self.copy_list(turn, slot, self.tables.list(self.index, slot) as u64, place);
     }
 
     /// The ranges are here: all are checked before the first is touched.

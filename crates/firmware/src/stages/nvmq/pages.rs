@@ -328,7 +328,6 @@ impl Nvmq {
 
     /// Moves a page's sectors between frame and host.
     fn move_page(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32, phase: Phase, aside: u32) {
-        turn.spend(Work::StartDma);
         let command = self.slots.get(slot);
         let (from, to) = self.sectors_of(command, page);
         let start =
@@ -355,7 +354,7 @@ impl Nvmq {
             place: HostPlace::of(pieces, list),
             key: command.card.key,
         };
-        turn.send(self.ways.link, transfer);
+        entry::start_transfer(turn, self.ways.link, transfer);
     }
 
     /// A page was read, stored or unmapped.

@@ -144,8 +144,7 @@ impl Fetcher {
 
     fn ask_for_list(&self, turn: &mut Turn<'_>, request: &Request, slot: u16) {
         if let Some(transfer) = request.wants(0, slot.into()) {
-            turn.spend(Work::StartDma);
-            turn.send(self.ways.link, transfer);
+            entry::start_transfer(turn, self.ways.link, transfer);
         }
     }
 
@@ -324,16 +323,17 @@ impl Fetcher {
         turn.send(self.ways.ftl, sub);
     }
 
-    /// Tells Post what a sub-request has no room for.
+    /// Tells Post what a sub-request has no room for: where its data lie, which Post starts to move when they are due.
     fn describe(&mut self, turn: &mut Turn<'_>, slot: u16, task: &PageTask) {
         if task.place.bytes() > 0 {
-            turn.spend(Work::StartDma);
+            turn.spend(Work::ResolvePrp);
             self.pipeline.describe(turn, slot, self.keep_list(slot, task.place));
         } else if matches!(task.operation, PageOperation::Collect | PageOperation::Deposit) {
             let at = HostAddress(u64::from(task.range) << 8 | u64::from(task.staged));
             self.pipeline.describe(turn, slot, HostPlace::at(at, 0));
         }
         if let Some(data) = task.paired {
+            turn.spend(Work::ResolvePrp);
             let key = self.commands[0].paired_key().expect("a task of a pair is a pair's");
             self.pipeline.describe_pair(turn, slot, key, data);
         }

@@ -2,7 +2,7 @@
 
 use super::worker::{DIRTY, Step, Worker};
 use crate::message::*;
-use crate::stages::entry::Half;
+use crate::stages::entry::{self, Half};
 use crate::stages::request::PageTask;
 use crate::{Turn, Work};
 use nvme::spec::Status;
@@ -66,7 +66,6 @@ impl Worker {
     }
 
     fn transfer(&mut self, turn: &mut Turn<'_>, lane: Lane, frame: u32) {
-        turn.spend(Work::StartDma);
         let task = self.task();
         let transfer = Transfer {
             lane,
@@ -79,7 +78,7 @@ impl Worker {
             place: task.place,
             key: self.key(),
         };
-        turn.send(self.ways.link, transfer);
+        entry::start_transfer(turn, self.ways.link, transfer);
         self.step = Step::Data;
     }
 

@@ -257,8 +257,7 @@ impl Worker {
     fn advance(&mut self, turn: &mut Turn<'_>) {
         let thread = self.index + 1;
         if let Some(transfer) = self.request().wants(thread, 0) {
-            turn.spend(Work::StartDma);
-            turn.send(self.ways.link, transfer);
+            entry::start_transfer(turn, self.ways.link, transfer);
             self.step = Step::List;
             return;
         }
