@@ -16,7 +16,7 @@ macro_rules! named {
 pub const EXPERIMENTS: &[Named] = named! { "experiments":
     "fig3a" "fig3b" "fig11" "fig12" "fig13" "fig14a" "fig14b" "fig14c" "fig15" "fig16a" "fig16b" "fig17a" "fig17b"
     "pipessd-fig3a" "pipessd-fig3b" "pipessd-fig6" "pipessd-table2" "pipessd-fig7" "backbone" "alignment" "footprint"
-    "stability" "write-amplification" "trim" "page-size" "wear" "pace"
+    "outstanding" "stability" "write-amplification" "trim" "page-size" "wear" "pace"
 };
 
 /// Threads of each group by architecture, processor and cores.

@@ -64,7 +64,16 @@ pub(crate) struct Axis {
     pub(crate) name: String,
     /// The key whose values it has, where they are not choices.
     pub(crate) key: Option<String>,
+    /// The column of the groups that its choices are in.
+    pub(crate) group: Option<String>,
     pub(crate) values: Vec<AxisValue>,
+}
+
+impl Axis {
+    /// The group of a value, where there are groups.
+    pub(crate) fn group_of(&self, shown: &Value) -> Option<&str> {
+        self.values.iter().find(|value| value.shown == *shown)?.group.as_deref()
+    }
 }
 
 /// One of its values.
@@ -73,6 +82,7 @@ pub(crate) struct AxisValue {
     /// As rows show it.
     pub(crate) shown: Value,
     pub(crate) set: Vec<Assignment>,
+    group: Option<String>,
     quick: bool,
     tiny: bool,
 }
@@ -106,13 +116,34 @@ pub(crate) struct Metric {
     pub(crate) line: usize,
     pub(crate) relative_to: Vec<(usize, Value)>,
     pub(crate) scaled_with: Option<usize>,
-    pub(crate) spread_over: Option<usize>,
+    pub(crate) gathered: Option<Gathered>,
+}
+
+/// Rows whose figures are taken together: those that differ in one axis only.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Gathered {
+    pub(crate) axis: usize,
+    /// Of its values only those of the row's own group.
+    pub(crate) in_group: bool,
+    pub(crate) into: Into,
+}
+
+/// What is made of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Into {
+    /// Highest less lowest, over their mean.
+    Spread,
+    Mean,
 }
 
 impl Metric {
     /// Whether other rows decide what it is.
     pub(crate) fn is_related(&self) -> bool {
-        !self.relative_to.is_empty() || self.scaled_with.is_some() || self.spread_over.is_some()
+        !self.relative_to.is_empty() || self.scaled_with.is_some() || self.gathered.is_some()
+    }
+
+    pub(crate) fn is_mean(&self) -> bool {
+        self.gathered.is_some_and(|gathered| gathered.into == Into::Mean)
     }
 }
 
@@ -248,20 +279,34 @@ fn axes(raw: &[file::Axis], spans: &Spans<'_>) -> Result<Vec<Axis>, LabError> {
     let mut axes: Vec<Axis> = Vec::new();
     for (index, axis) in raw.iter().enumerate() {
         let name = axis.name.get_ref();
-        let is_taken = axes.iter().any(|known| known.name == *name) || RESERVED.contains(&name.as_str());
-        if name.is_empty() || is_taken {
-            return Err(spans.refuse("axis.name", &axis.name, "a name that no other column has"));
+        for (key, column) in [("axis.name", Some(&axis.name)), ("axis.group", axis.group.as_ref())] {
+            let Some(column) = column else { continue };
+            let name = column.get_ref();
+            let is_axis = |known: &Axis| known.name == *name || known.group.as_ref() == Some(name);
+            let is_own = key == "axis.group" && (axis.name.get_ref() == name || name == "series");
+            if name.is_empty() || is_own || axes.iter().any(is_axis) || RESERVED.contains(&name.as_str()) {
+                return Err(spans.refuse(key, column, "a name that no other column has"));
+            }
+        }
+        if let Some(one) = axis.choice.iter().find(|one| one.group.is_some() != axis.group.is_some()) {
+            let column = if axis.group.is_some() {
+                "a group: its axis has a column of them"
+            } else {
+                "no group: its axis has no column of them (axis.group)"
+            };
+            return Err(spans.refuse("axis.choice", &one.name, format!("a choice with {column}")));
         }
         let values = match (&axis.key, axis.values.is_empty(), axis.choice.is_empty()) {
             (Some(key), false, true) => axis.values.iter().map(|value| keyed(key, value, spans)).collect(),
             (None, true, false) => {
                 let choices = axis.choice.iter().enumerate();
-                choices.map(|(choice, file::Choice { name, .. })| chosen(index, choice, name, spans)).collect()
+                choices.map(|(at, choice)| chosen(index, at, choice, spans)).collect()
             }
             _ => return Err(spans.refuse("axis", &axis.name, "an axis with key and values, or one with choices")),
         };
         let key = axis.key.as_ref().map(|key| key.get_ref().clone());
-        axes.push(Axis { name: name.clone(), key, values: in_forms(values, axis, spans)? });
+        let group = axis.group.as_ref().map(|group| group.get_ref().clone());
+        axes.push(Axis { name: name.clone(), key, group, values: in_forms(values, axis, spans)? });
     }
     Ok(axes)
 }
@@ -291,13 +336,12 @@ fn check_varied_once(raw: &[file::Axis], axes: &[Axis], spans: &Spans<'_>) -> Re
 fn keyed(key: &Spanned<String>, value: &Spanned<toml::Value>, spans: &Spans<'_>) -> AxisValue {
     let line = spans.line(value);
     let set = Assignment { key: key.get_ref().clone(), line, value: spans.written(value).to_owned() };
-    AxisValue { shown: json(value.get_ref()), set: vec![set], quick: true, tiny: true }
+    AxisValue { shown: json(value.get_ref()), set: vec![set], group: None, quick: true, tiny: true }
 }
 
-fn chosen(axis: usize, choice: usize, name: &Spanned<toml::Value>, spans: &Spans<'_>) -> AxisValue {
-    let (axis, choice) = (axis.to_string(), choice.to_string());
-    let set = spans.assignments(&["axis", &axis, "choice", &choice, "set"]);
-    AxisValue { shown: json(name.get_ref()), set, quick: true, tiny: true }
+fn chosen(axis: usize, at: usize, choice: &file::Choice, spans: &Spans<'_>) -> AxisValue {
+    let set = spans.assignments(&["axis", &axis.to_string(), "choice", &at.to_string(), "set"]);
+    AxisValue { shown: json(choice.name.get_ref()), set, group: choice.group.clone(), quick: true, tiny: true }
 }
 
 /// Marks which values the smaller forms have.
@@ -333,14 +377,14 @@ fn metrics(raw: &[file::Metric], axes: &[Axis], spans: &Spans<'_>) -> Result<Vec
     let mut metrics: Vec<Metric> = Vec::new();
     for metric in raw {
         let name = metric.name.get_ref();
-        let is_taken = metrics.iter().any(|known| known.name == *name) || axes.iter().any(|axis| axis.name == *name);
+        let is_axis = |axis: &Axis| axis.name == *name || axis.group.as_ref() == Some(name);
+        let is_taken = metrics.iter().any(|known| known.name == *name) || axes.iter().any(is_axis);
         if name.is_empty() || is_taken || RESERVED.contains(&name.as_str()) || name == "series" {
             return Err(spans.refuse("metric.name", &metric.name, "a name that no other column has"));
         }
         let value = Expression::parse(metric.value.get_ref())
             .map_err(|expected| spans.refuse("metric.value", &metric.value, expected))?;
         let axis = |name| scale_of(axes, name, spans);
-        let over = |name| axis_named(axes, "metric.spread_over", name, spans);
         metrics.push(Metric {
             name: name.clone(),
             label: metric.label.clone().unwrap_or_else(|| name.replace('_', " ")),
@@ -349,10 +393,32 @@ fn metrics(raw: &[file::Metric], axes: &[Axis], spans: &Spans<'_>) -> Result<Vec
             line: spans.line(&metric.value),
             relative_to: selection(&metric.relative_to, axes, "metric.relative_to", spans)?,
             scaled_with: metric.scaled_with.as_ref().map(axis).transpose()?,
-            spread_over: metric.spread_over.as_ref().map(over).transpose()?,
+            gathered: gathered(metric, axes, spans)?,
         });
     }
     Ok(metrics)
+}
+
+/// The rows that a figure is taken of together with its own.
+fn gathered(metric: &file::Metric, axes: &[Axis], spans: &Spans<'_>) -> Result<Option<Gathered>, LabError> {
+    let over = match (&metric.spread_over, &metric.mean_over) {
+        (Some(spread), None) => ("metric.spread_over", spread, Into::Spread),
+        (None, Some(mean)) => ("metric.mean_over", mean, Into::Mean),
+        (None, None) => return Ok(None),
+        (Some(_), Some(mean)) => return Err(spans.refuse("metric.mean_over", mean, "no spread_over beside it")),
+    };
+    let (key, name, into) = over;
+    if !metric.relative_to.is_empty() || metric.scaled_with.is_some() {
+        return Err(spans.refuse(key, name, "neither relative_to nor scaled_with beside it"));
+    }
+    let named = |of: &dyn Fn(&Axis) -> Option<&String>| axes.iter().position(|axis| of(axis) == Some(name.get_ref()));
+    if let Some(axis) = named(&|axis| axis.group.as_ref()) {
+        return Ok(Some(Gathered { axis, in_group: true, into }));
+    }
+    let axis = named(&|axis| Some(&axis.name));
+    let known = || names(axes.iter().flat_map(|axis| [&axis.name].into_iter().chain(&axis.group)));
+    let axis = axis.ok_or_else(|| spans.refuse(key, name, known()))?;
+    Ok(Some(Gathered { axis, in_group: false, into }))
 }
 
 /// The axis that a figure grows with.
@@ -389,8 +455,7 @@ fn search_of(raw: &file::Search, axes: &[Axis], metrics: &[Metric], spans: &Span
     let across = raw.across.iter().map(|name| axis_named(axes, "search.across", name, spans));
     let is_related = |at: usize| metrics[at].is_related();
     if metric.is_some_and(is_related) {
-        let others =
-            "that no other row decides (relative_to, scaled_with, spread_over): rows are compared after the search";
+        let others = "that no other row decides (relative_to, scaled_with, spread_over, mean_over): rows are compared after the search";
         return Err(spans.refuse("search.metric", &raw.metric, format!("a metric {others}")));
     }
     Ok(Search {
@@ -407,7 +472,8 @@ fn plots(raw: &[file::Plot], axes: &[Axis], metrics: &[Metric], spans: &Spans<'_
         let all: Vec<&str> = match only_metrics {
             true => figures.collect(),
             false => {
-                axes.iter().map(|axis| axis.name.as_str()).chain(["series"]).chain(RESERVED).chain(figures).collect()
+                let axes = axes.iter().flat_map(|axis| [&axis.name].into_iter().chain(&axis.group)).map(String::as_str);
+                axes.chain(["series"]).chain(RESERVED).chain(figures).collect()
             }
         };
         if all.contains(&name.get_ref().as_str()) {
@@ -426,6 +492,16 @@ fn plots(raw: &[file::Plot], axes: &[Axis], metrics: &[Metric], spans: &Spans<'_
         let y = raw.y.get_ref();
         if y.is_empty() {
             return Err(spans.refuse("plot.y", &raw.y, "one metric at least"));
+        }
+        if let Some(axis) = axes.iter().position(|axis| axis.group.as_ref() == Some(raw.x.get_ref())) {
+            let is_of_group = |name: &str| {
+                let gathered = metrics.iter().find(|metric| metric.name == name).and_then(|metric| metric.gathered);
+                gathered.is_some_and(|gathered| gathered.axis == axis && gathered.in_group)
+            };
+            if let Some(other) = y.iter().find(|name| !is_of_group(name.get_ref())) {
+                let expected = format!("a metric of a whole group (mean_over or spread_over {})", raw.x.get_ref());
+                return Err(spans.refuse("plot.y", other, expected));
+            }
         }
         Ok(Plot {
             form: raw.form,

@@ -91,6 +91,8 @@ pub(crate) struct Axis {
     pub(crate) values: Vec<Spanned<toml::Value>>,
     #[serde(default)]
     pub(crate) choice: Vec<Choice>,
+    /// The column that says of each row which group of choices its own is in.
+    pub(crate) group: Option<Spanned<String>>,
     /// The values, or names of choices, that the quick form has; all, where it is absent.
     pub(crate) quick: Option<Vec<Spanned<toml::Value>>>,
     /// The same for the form that tests run; the first and the last of the quick form, where it is absent.
@@ -102,6 +104,8 @@ pub(crate) struct Axis {
 pub(crate) struct Choice {
     /// As rows show it: a text or a number.
     pub(crate) name: Spanned<toml::Value>,
+    /// Its group.
+    pub(crate) group: Option<String>,
     #[serde(default, rename = "set")]
     pub(crate) _set: Assignments,
 }
@@ -133,6 +137,8 @@ pub(crate) struct Metric {
     pub(crate) scaled_with: Option<Spanned<String>>,
     /// The axis over whose values the figure is how far apart the rows are: highest less lowest, over their mean.
     pub(crate) spread_over: Option<Spanned<String>>,
+    /// The axis over whose values the figure is the mean of the rows, or the column of its groups: over those of the row's own.
+    pub(crate) mean_over: Option<Spanned<String>>,
 }
 
 /// A picture.

@@ -7,10 +7,10 @@
 
 use crate::experiment::Experiment;
 use crate::file;
-use crate::rows::{Ran, Told, head, number};
+use crate::rows::{Ran, Row, Told, head, number};
 use crate::runner::drawn;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use workload::Statistics;
 
@@ -84,7 +84,7 @@ fn seconds(share: f64, random: f64, (iops, rate, bytes): (Option<f64>, Option<f6
 }
 
 /// A row for each drive beside each run of the first series that was generated; metrics that a sheet says nothing of are null.
-pub(crate) fn rows(experiment: &Experiment, ran: &[Ran<'_>], told: Told) -> Vec<Map<String, Value>> {
+pub(crate) fn rows(experiment: &Experiment, ran: &[Ran<'_>], told: Told) -> Vec<Row> {
     let (Some(series), Some(first)) = (experiment.axis("series"), ran.first()) else { return Vec::new() };
     let beside = |ran: &&Ran<'_>| ran.point.trace.is_none() && ran.point.values[series] == first.point.values[series];
     let mut rows = Vec::new();
@@ -104,11 +104,12 @@ pub(crate) fn rows(experiment: &Experiment, ran: &[Ran<'_>], told: Told) -> Vec<
                     |iops| json!({ "iops": iops, "bandwidth": iops * statistics.bytes_mean() }),
                 );
                 for metric in &experiment.metrics {
-                    let is_known = !metric.is_related() && metric.value.needs(&["iops", "bandwidth"]);
+                    let is_known =
+                        (!metric.is_related() || metric.is_mean()) && metric.value.needs(&["iops", "bandwidth"]);
                     let value = metric.value.value(&[&scope]).filter(|_| is_known);
                     row.insert(metric.name.clone(), value.map_or(Value::Null, number));
                 }
-                rows.push(row);
+                rows.push(Row { cells: row, place: (place, 0) });
             }
         }
     }

@@ -1,7 +1,7 @@
 //! From runs to the table of results: series, what was varied, and each metric, row by row.
 
 use crate::LabError;
-use crate::experiment::{Experiment, Metric};
+use crate::experiment::{Experiment, Gathered, Into, Metric};
 use crate::file::RowsOf;
 use crate::points::Point;
 use crate::reference;
@@ -30,9 +30,9 @@ pub(crate) fn phase_values(metric: &Metric, ran: &Ran<'_>) -> impl Iterator<Item
 }
 
 /// A row, and of which phase and which interval of its run it is: several may have the same name.
-struct Row {
-    cells: Map<String, Value>,
-    place: (usize, usize),
+pub(crate) struct Row {
+    pub(crate) cells: Map<String, Value>,
+    pub(crate) place: (usize, usize),
 }
 
 /// What rows begin with beside what was varied: where any run has it to tell, all rows do.
@@ -98,8 +98,11 @@ pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns,
             });
         }
     }
-    let mut rows: Vec<_> = rows.into_iter().map(|row| row.cells).collect();
-    rows.extend(reference::rows(experiment, ran, told));
+    let mut sheets = reference::rows(experiment, ran, told);
+    for metric in experiment.metrics.iter().filter(|metric| metric.is_mean()) {
+        relate(experiment, metric, &mut sheets);
+    }
+    let rows: Vec<_> = rows.into_iter().chain(sheets).map(|row| row.cells).collect();
     let names = rows.first().map_or_else(Vec::new, |row| row.keys().cloned().collect());
     Ok(Columns { names, rows })
 }
@@ -119,6 +122,9 @@ pub(crate) fn head(experiment: &Experiment, ran: &Ran<'_>, phase: usize, told: T
     }
     for (axis, value) in experiment.axes.iter().zip(&ran.point.values) {
         row.insert(axis.name.clone(), value.clone());
+        if let Some(group) = &axis.group {
+            row.insert(group.clone(), axis.group_of(value).into());
+        }
     }
     if !experiment.traces.is_empty() {
         let source = ran.point.trace.as_ref().map_or("generated".into(), |replayed| replayed.name.clone());
@@ -149,8 +155,8 @@ fn configuration(point: &Point) -> Value {
 
 /// Sets a metric that depends on another row in relation to that.
 fn relate(experiment: &Experiment, metric: &Metric, rows: &mut [Row]) {
-    if let Some(axis) = metric.spread_over {
-        return spread(experiment, metric, axis, rows);
+    if let Some(gathered) = metric.gathered {
+        return gather(experiment, metric, gathered, rows);
     }
     if metric.relative_to.is_empty() && metric.scaled_with.is_none() {
         return;
@@ -170,23 +176,29 @@ fn relate(experiment: &Experiment, metric: &Metric, rows: &mut [Row]) {
     }
 }
 
-/// How far apart the rows are that differ in one axis only: highest less lowest, over their mean.
-fn spread(experiment: &Experiment, metric: &Metric, over: usize, rows: &mut [Row]) {
-    let others: Vec<&str> =
-        experiment.axes.iter().enumerate().filter(|(at, _)| *at != over).map(|(_, axis)| axis.name.as_str()).collect();
+/// Takes the figures of rows together that differ in one axis only.
+fn gather(experiment: &Experiment, metric: &Metric, gathered: Gathered, rows: &mut [Row]) {
+    let over = &experiment.axes[gathered.axis];
+    let axes = experiment.axes.iter().map(|axis| &axis.name).filter(|name| **name != over.name);
+    let mut same: Vec<&str> = axes.chain(over.group.iter().filter(|_| gathered.in_group)).map(String::as_str).collect();
+    same.extend(["series", "phase", "workload_source"]);
+    same.retain(|name| *name != over.name);
     let alike = |one: &Row, other: &Row| {
-        let mut names = others.iter().chain(&["phase", "workload_source"]);
-        one.place == other.place && names.all(|name| one.cells.get(*name) == other.cells.get(*name))
+        one.place == other.place && same.iter().all(|name| one.cells.get(*name) == other.cells.get(*name))
     };
-    let spread_of = |row: &Row| {
+    let figure_of = |row: &Row| {
         let group: Option<Vec<f64>> =
             rows.iter().filter(|other| alike(row, other)).map(|other| other.cells[&metric.name].as_f64()).collect();
         let group = group?;
+        let mean = group.iter().sum::<f64>() / group.len() as f64;
         let [low, high] = [f64::min as fn(f64, f64) -> f64, f64::max].map(|of| group.iter().copied().reduce(of));
-        Some((high? - low?) / (group.iter().sum::<f64>() / group.len() as f64))
+        match gathered.into {
+            Into::Mean => Some(mean),
+            Into::Spread => Some((high? - low?) / mean),
+        }
     };
-    let spreads: Vec<Option<f64>> = rows.iter().map(spread_of).collect();
-    for (row, value) in rows.iter_mut().zip(spreads) {
+    let figures: Vec<Option<f64>> = rows.iter().map(figure_of).collect();
+    for (row, value) in rows.iter_mut().zip(figures) {
         row.cells[&metric.name] = value.filter(|value| value.is_finite()).map_or(Value::Null, number);
     }
 }

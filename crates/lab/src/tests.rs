@@ -189,6 +189,43 @@ fn rows_relate_to_each_other_as_their_metrics_say() {
 }
 
 #[test]
+fn choices_in_groups_have_a_figure_of_each_group() {
+    let series = "choice = [{ name = \"xor\", group = \"split\", set.firmware.address_split = \"xor\" }, \
+                  { name = \"plain\", group = \"split\", set.firmware.address_split = \"plain\" }, \
+                  { name = \"slow\", group = \"other\", set.nvmq.allocation = \"static\" }]";
+    let (head, tail) = SWEEP.split_once("name = \"series\"\nchoice").unwrap();
+    let (_, tail) = tail.split_once('\n').unwrap();
+    let mean = "name = \"mean\"\nvalue = \"iops\"\nmean_over = \"kind\"\n\n[[metric]]\nname = \"spread\"";
+    let plot = "[[plot]]\nform = \"bars\"\nx = \"kind\"\ny = [\"mean\"]\npanels = [\"depth\"]\n";
+    let tail = tail.replace("name = \"spread\"", mean);
+    let text = format!("{head}name = \"series\"\ngroup = \"kind\"\n{series}\n{tail}{plot}");
+    let outcome = carry_out(&sweep(&text).unwrap(), 2, None).unwrap();
+    assert_eq!(outcome.columns()[..3], ["series", "depth", "kind"]);
+    assert_eq!(of(&outcome, "kind")[..3], ["split", "split", "other"]);
+    let (iops, mean) = (column(&outcome, "iops"), column(&outcome, "mean"));
+    assert_eq!(mean[..3], [(iops[0] + iops[1]) / 2.0, (iops[0] + iops[1]) / 2.0, iops[2]]);
+    assert!(outcome.picture().contains(">split<") && outcome.picture().contains(">other<"));
+    for (old, new, said) in [
+        ("group = \"kind\"\n", "", "axis.choice is \"xor\"; expected a choice with no group"),
+        ("group = \"other\", ", "", "axis.choice is \"slow\"; expected a choice with a group"),
+        ("y = [\"mean\"]", "y = [\"iops\"]", "plot.y is \"iops\"; expected a metric of a whole group"),
+        (
+            "mean_over = \"kind\"",
+            "mean_over = \"sort\"",
+            "metric.mean_over is \"sort\"; expected one of depth, series, kind",
+        ),
+        (
+            "group = \"kind\"\n",
+            "group = \"depth\"\n",
+            "axis.group is \"depth\"; expected a name that no other column has",
+        ),
+    ] {
+        let error = sweep(&text.replace(old, new)).unwrap_err().to_string();
+        assert!(error.contains(said), "{error}");
+    }
+}
+
+#[test]
 fn a_data_sheet_stands_beside_the_runs_and_says_no_more_than_it_knows() {
     let with = |drive: &str| sweep(&format!("{SWEEP}\n[[reference]]\ndrive = \"{drive}\"\n"));
     let sheet = carry_out(&with("intel-750").unwrap(), 1, None).unwrap();

@@ -8,7 +8,7 @@ mod sheet;
 #[cfg(test)]
 mod tests;
 
-use crate::experiment::{Experiment, Metric, Plot};
+use crate::experiment::{Axis, Experiment, Metric, Plot};
 use crate::file::{Form, Scale};
 use crate::points::plain;
 use crate::rows::Columns;
@@ -48,7 +48,9 @@ pub(crate) fn draw(experiment: &Experiment, table: &Columns) -> String {
 /// Columns that tell rows apart beyond the horizontal axis and the panels. What a search has looked for along its axis is a result.
 fn split(experiment: &Experiment, plot: &Plot, rows: &[&Row]) -> Vec<String> {
     let searched = experiment.search.as_ref().map(|search| search.axis);
-    let varied = experiment.axes.iter().enumerate().filter(|(at, _)| searched != Some(*at));
+    // Nor does an axis whose groups the rows are drawn by: a group's figure is the same in each of its rows.
+    let is_grouped = |axis: &Axis| axis.group.as_ref().is_some_and(|group| *group == plot.x);
+    let varied = experiment.axes.iter().enumerate().filter(|(at, axis)| searched != Some(*at) && !is_grouped(axis));
     let axes = varied.map(|(_, axis)| axis.name.as_str());
     let mut columns = vec!["series"];
     columns.extend(axes.filter(|name| *name != "series"));
