@@ -15,6 +15,7 @@ pub mod check;
 pub mod config;
 mod failures;
 mod hardware;
+mod health;
 mod kept_namespaces;
 mod latency;
 mod links;

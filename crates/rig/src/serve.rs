@@ -1,22 +1,21 @@
 //! A drive for real hosts: the device on threads of this machine, with a front end before it.
 
-use crate::array::{journal_erases, wear};
 use crate::build::{BuildError, Built, Device, Prepared};
 use crate::hardware::{MediaCounts, MediaTally};
+use crate::health::health;
 use crate::kept_namespaces::KeptNamespaces;
 use crate::media_file::{MediaFile, Past};
 use crate::recovery::Recovery;
 use crate::session::{SessionError, check_tables};
 use crate::standing::Watch;
-use firmware::{BlockGroups, GroupState, Tables, spare_left};
 use host::Memory;
 use nvme::ControllerSettings;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use target::{
-    Attendant, Door, DriveHealth, Ended, Front, HasRoom, KeepLifetime, KeepShutDown, MediaHealth, Metrics, PortShape,
-    PowerCycles, Progress, ServeError, Stop, SubsystemSettings,
+    Attendant, Door, Ended, Front, HasRoom, KeepLifetime, KeepShutDown, Metrics, PortShape, PowerCycles, Progress,
+    ServeError, Stop, SubsystemSettings,
 };
 use thiserror::Error;
 use threads::{Beside, Layout, Threads};
@@ -437,51 +436,6 @@ fn fingerprint(bytes: &[u8]) -> u128 {
     bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash, byte| {
         (hash ^ u128::from(*byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b)
     })
-}
-
-/// How the drive is. The share of the endurance that is used is that of their erases that blocks have had on average, at most what the page
-/// can say. What can be written is as often all groups that hold data as their cells can be erased.
-fn health(
-    tables: Arc<Tables>,
-    drive: Arc<firmware::Drive>,
-    (past, tally): (MediaCounts, Arc<MediaTally>),
-    power: PowerCycles,
-    device: &Device,
-) -> Box<dyn Fn() -> DriveHealth + Send> {
-    let (architecture, settings, erases_limit) = (device.architecture, device.settings, device.erases_max);
-    let erases_max = f64::from(erases_limit.max(1));
-    Box::new(move || {
-        let wear = wear(&tables);
-        let (groups, counts) = (&tables.groups, past.and(tally.counts()));
-        let count = |state| (0..groups.count()).filter(|&group| groups.state(group) == state).count() as u64;
-        let shape = drive.geometry().shape();
-        let pages = |pages: u64| u128::from(pages) * u128::from(shape.page.0);
-        let data: Vec<u32> = (0..groups.count()).filter(|&group| groups.owner(group).is_some()).collect();
-        let valid: u64 = data.iter().map(|&group| u64::from(groups.valid_count(group))).sum();
-        let all = pages(data.len() as u64 * u64::from(groups.pages()));
-        DriveHealth {
-            power,
-            percentage_used: (wear.erase_count_mean.max(journal_wear(groups)) * 100.0 / erases_max).min(255.0) as u8,
-            available_spare: (spare_left(architecture, &drive, &settings, &tables) * 100.0) as u8,
-            read_only: groups.is_read_only(),
-            media: MediaHealth {
-                written: pages(counts.programs),
-                read: pages(counts.reads),
-                endurance: all * u128::from(erases_limit),
-                used: valid * shape.page.0,
-                bad_blocks: count(GroupState::Retired) * u64::from(groups.planes()),
-                uncorrectable: counts.uncorrectable,
-                retries: counts.retries,
-                erases: (wear.erase_count_min as u32, wear.erase_count_max as u32),
-                free_blocks: (count(GroupState::Free) * 100 / u64::from(groups.count().max(1))) as u8,
-            },
-        }
-    })
-}
-
-/// How often blocks of the journal were erased on average: a drive whose journal is worn out takes no more writes.
-fn journal_wear(groups: &BlockGroups) -> f64 {
-    journal_erases(groups).sum::<u64>() as f64 / groups.journal().len().max(1) as f64
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What hosts read of the drive itself: log pages that the subsystem writes for its controllers, and health, of which it tells unasked.
 
 use crate::subsystem::{Live, Subsystem};
-use nvme::spec::log_page;
+use nvme::spec::{AdminOpcode, Submission, identify, log_page};
 use units::{Span, Time};
 
 /// Log pages that the subsystem writes for its controllers.
@@ -11,8 +11,14 @@ pub(crate) const PAGES: [u8; 4] =
 /// How often the drive is asked how it is, so that hosts hear of it that do not ask.
 const LOOK_EVERY: Span = Span::from_secs(1);
 
-/// How often it is asked in such a time at most. It goes through all its groups for an answer, on the thread that serves all hosts.
+/// How often it is asked in such a time at most: what else the answer is made of waits for it.
 const LOOKS_MAX: u32 = 16;
+
+/// Whether an answer says how much of the drive is in use, or whether it takes writes (NUSE, NSATTR): of all that Identify tells three.
+pub(crate) fn tells_of_use(submission: &Submission) -> bool {
+    let telling = [identify::NAMESPACE, identify::INDEPENDENT_NAMESPACE, identify::ALLOCATED_NAMESPACE];
+    submission.opcode() == AdminOpcode::Identify as u8 && telling.contains(&(submission.dword(10) as u8))
+}
 
 impl Subsystem {
     /// A page as it is to be read now.
@@ -102,7 +108,7 @@ mod tests {
     use crate::rehearsal::{Plain, SHAPE, open_to_all};
     use crate::subsystem::NewController;
     use nvme::DeviceEvent;
-    use nvme::spec::{DataPointer, Submission, registers};
+    use nvme::spec::{DataPointer, registers};
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -172,5 +178,20 @@ mod tests {
             (0..1000).for_each(|_| subsystem.refresh_namespaces(id));
             assert_eq!(u64::from(looks.load(Ordering::Relaxed)), second * u64::from(LOOKS_MAX));
         }
+    }
+
+    #[test]
+    fn the_drive_is_looked_at_for_what_depends_on_it_alone() {
+        let (mut subsystem, mut port, [_, looks]) = subsystem();
+        let id = waiting(&mut subsystem, &mut port);
+        let looked_for: Vec<u8> = (0..=0x1f)
+            .filter(|&structure| {
+                let before = looks.load(Ordering::Relaxed);
+                let command = Submission::identify(structure, 1, DataPointer::default());
+                subsystem.administer(id, &command, &[], Time::ZERO);
+                looks.load(Ordering::Relaxed) > before
+            })
+            .collect();
+        assert_eq!(looked_for, [0x00, 0x08, 0x11]);
     }
 }

@@ -8,7 +8,7 @@ use crate::kept::KeepTable;
 use crate::lifetime::{KeepLifetime, Lifetime};
 use crate::metrics::Figures;
 use crate::orphan::{Host, Orphan, Transition};
-use crate::pages::PAGES;
+use crate::pages::{PAGES, tells_of_use};
 use crate::port::{Port, QueuePair};
 use crate::proof::Pace;
 use crate::rest::KeepShutDown;
@@ -66,7 +66,7 @@ pub struct SubsystemSettings {
     pub allowed: Vec<String>,
     /// The secrets of hosts: those without one are refused, the others have to prove who they are. `None` asks for no proof.
     pub keys: Option<Keys>,
-    /// How the drive is. It looks at every block, so it is not asked all the time.
+    /// How the drive is. Hosts may have it asked often, on the thread that serves all of them: it takes no longer the larger the drive is.
     pub health: Box<dyn Fn() -> DriveHealth + Send>,
     /// Blocks of the drive in the unit that it maps.
     pub unit_blocks: u64,
@@ -360,7 +360,7 @@ impl Subsystem {
             log_page::HEALTH if is_log => self.refresh_health(id, now),
             page if is_log && PAGES.contains(&page) => self.refresh_page(id, page),
             _ if submission.opcode() == AdminOpcode::DeviceSelfTest as u8 => self.refresh_page(id, log_page::SELF_TEST),
-            _ if submission.opcode() == AdminOpcode::Identify as u8 => self.refresh_namespaces(id),
+            _ if tells_of_use(submission) => self.refresh_namespaces(id),
             _ => {}
         }
         let status = Status::COMMAND_SEQUENCE_ERROR;

@@ -6,7 +6,10 @@ use super::deal::Deal;
 use crate::message::Media;
 use crate::{Drive, Settings, Turn};
 use stage::{SharedMemory, Words};
+use totals::{Total, Totals};
 use units::{BlockId, Divisor, Ppn};
+
+mod totals;
 
 /// Free groups of a TRANS thread that only moved pages may use: a victim can always be emptied.
 pub(crate) const RESERVED_GROUPS: u32 = 2;
@@ -73,6 +76,8 @@ pub struct BlockGroups {
     health: Words,
     /// What the groups of each TRANS thread come to, for who would have to look through them.
     summary: Words,
+    /// What groups come to, for who tells of the drive's health.
+    totals: Totals,
     groups: u32,
     journal: u32,
     dies: Divisor,
@@ -102,6 +107,9 @@ impl BlockGroups {
         let deal = Deal::new(settings.deal, threads, dies, groups, groups - journal, bad);
         deal.factory_bad().for_each(|group| state.set(group as usize, GroupState::Retired as u64));
         let retired = deal.factory_bad().count() as u32;
+        let totals = Totals::new(memory, threads);
+        totals.add_in(GroupState::Free, u64::from(groups - retired));
+        totals.add_in(GroupState::Retired, retired.into());
         let in_group = geometry.shape().pages_per_block * planes;
         let (all, mapped) = (u64::from(groups - journal - retired) * u64::from(in_group), u64::from(drive.pages()));
         let most_valid = ((u64::from(in_group) * mapped / all.max(mapped).max(1)) as u32).min(in_group - 1);
@@ -121,6 +129,7 @@ impl BlockGroups {
             flaws: memory.wide(count),
             health: memory.wide(3),
             summary: memory.wide(KEPT * usize::from(settings.parts.trans).max(1)),
+            totals,
             most_valid,
             levels: settings.reclaim.wear_gap > 0,
             erases_max: drive.shape().erases_max,
@@ -146,7 +155,7 @@ impl BlockGroups {
         self.dies.value()
     }
     /// TRANS threads that groups are dealt to.
-    pub(crate) fn threads(&self) -> u32 {
+    pub fn threads(&self) -> u32 {
         self.deal.threads()
     }
     /// The TRANS thread that a group belongs to; none for the journal's, and for one that was bad from the factory.
@@ -246,6 +255,7 @@ impl BlockGroups {
     pub fn set_state(&self, group: u32, state: GroupState) {
         let before = self.state(group);
         self.state.set(group as usize, state as u64);
+        self.count_state(group, before, state);
         let Some(owner) = self.owner(group) else { return };
         match (before, state) {
             (GroupState::Free, GroupState::Free) => {}
@@ -269,14 +279,15 @@ impl BlockGroups {
     }
     /// Counts an erase.
     pub fn erased(&self, group: u32) {
-        self.erase_count.set(group as usize, u64::from(self.erase_count(group)) + 1);
+        let before = self.erase_count(group).into();
+        self.erase_count.set(group as usize, before + 1);
+        self.count_erases(group, 1, |totals| totals.raise_most(before));
         self.clear_flaws(group);
     }
     /// How many times as often as the array, of which so many pages were programmed, the journal was erased on average; 1 at least.
     pub(crate) fn journal_ahead(&self, programmed: u64) -> u64 {
-        let (journal, array) = (self.journal(), u64::from(self.groups) * u64::from(self.pages()));
-        let erases: u64 = journal.clone().map(|group| u64::from(self.erase_count(group))).sum();
-        (erases / (journal.len() as u64).max(1) / (programmed / array + 1)).max(1)
+        let array = u64::from(self.groups) * u64::from(self.pages());
+        (self.journal_erases() / u64::from(self.journal).max(1) / (programmed / array + 1)).max(1)
     }
     /// Whether a group is not to be erased again, where the firmware must know that by itself. Its last erases are for what a drive that
     /// takes no more writes has taken already.
@@ -293,9 +304,12 @@ impl BlockGroups {
     pub(crate) fn lacks_erases(&self) -> Option<u32> {
         self.erases_max.is_some_and(|most| most < self.last_erases).then_some(self.last_erases)
     }
-    /// Sets the number of erases: preconditioning.
+    /// Sets the number of erases, which is no smaller than it was: preconditioning, and recovery.
     pub fn set_erase_count(&self, group: u32, count: u32) {
-        self.erase_count.set(group as usize, count.into());
+        let count = u64::from(count);
+        let more = count.strict_sub(self.erase_count(group).into());
+        self.count_erases(group, more, |totals| totals.begin_with(count));
+        self.erase_count.set(group as usize, count);
     }
     /// When the group was closed, in closings of its owner.
     pub fn closed_at(&self, group: u32) -> u32 {
@@ -326,7 +340,12 @@ impl BlockGroups {
     }
     /// Notes a flaw of a group. The journal's groups are taken round and round anyway.
     pub(crate) fn mark(&self, group: u32, flaw: Flaw) {
-        if self.owner(group).is_some() && self.flaws.fetch_bits(group as usize, flaw as u64) == 0 {
+        let Some(owner) = self.owner(group) else { return };
+        let before = self.flaws.fetch_bits(group as usize, flaw as u64);
+        if flaw == Flaw::Failed && before & flaw as u64 == 0 {
+            self.totals.add(owner, Total::Failed, 1);
+        }
+        if before == 0 {
             self.health.fetch_add(FLAWED, 1);
             self.may_be_worth_it(group);
         }
@@ -341,8 +360,12 @@ impl BlockGroups {
     }
     /// Forgets a group's flaws: it was erased, or is not used any more.
     pub(crate) fn clear_flaws(&self, group: u32) {
-        if self.flaws.take_bits(group as usize) != 0 {
+        let before = self.flaws.take_bits(group as usize);
+        if before != 0 {
             self.health.fetch_add(FLAWED, u64::MAX);
+        }
+        if let Some(owner) = self.owner(group).filter(|_| before & Flaw::Failed as u64 != 0) {
+            self.totals.add(owner, Total::Failed, u64::MAX);
         }
     }
     /// A group is not used any more.
@@ -358,10 +381,6 @@ impl BlockGroups {
     /// Whether a group is not used any more, or is not to be once it is emptied.
     pub fn is_bad(&self, group: u32) -> bool {
         self.state(group) == GroupState::Retired || self.has(group, Flaw::Failed)
-    }
-    /// How many groups of a TRANS thread are so.
-    pub(crate) fn lost(&self, trans: u32) -> u32 {
-        self.owned(trans).filter(|&group| self.is_bad(group)).count() as u32
     }
     /// Whether there are no more groups than needed: nothing is written for hosts any more.
     pub fn is_read_only(&self) -> bool {
@@ -423,7 +442,7 @@ impl BlockGroups {
         turn.prefetch(&self.valid_count, self.of(ppn) as usize);
         self.valid.prefetch(ppn.0 as usize / 64);
     }
-    /// A page was written.
+    /// A page was written. Who says so says it to [`BlockGroups::count_used`], too, with what was superseded.
     pub(crate) fn validate(&self, turn: &mut Turn<'_>, ppn: Ppn) {
         self.count_valid(turn, ppn, true);
         self.valid.set_bits(ppn.0 as usize / 64, 1 << (ppn.0 % 64));
@@ -445,6 +464,7 @@ impl BlockGroups {
             turn.fetch_add(&self.valid_count, self.of(new) as usize, 1);
             self.valid.set_bits(new.0 as usize / 64, 1 << (new.0 % 64));
         }
+        self.count_used(old, new);
     }
     /// The pages of a group as ranges of words of a table with a bit for each page, and the bits of each word that are its.
     fn words_of(&self, group: u32) -> impl Iterator<Item = (usize, u64)> + use<> {
@@ -467,13 +487,13 @@ impl BlockGroups {
             self.valid.set_bits(word, bits[word] & mask);
         }
         let count = self.count_bits(group, bits);
-        self.valid_count.set(group as usize, count.into());
+        self.set_valid_count(group, count);
         count
     }
     /// Marks the valid pages of an empty group, by position, without a price: preconditioning.
     pub fn fill(&self, group: u32, valid: &[bool]) {
         let count = valid.iter().filter(|is_valid| **is_valid).count();
-        self.valid_count.set(group as usize, count as u64);
+        self.set_valid_count(group, count as u32);
         for (plane, first) in self.blocks(group).enumerate() {
             let mut on_plane = valid.iter().skip(plane).step_by(self.planes.value() as usize);
             // The bits of a word are gathered before it is touched: a group is many pages, its words are few.

@@ -19,6 +19,8 @@ pub(super) struct Deal {
     factory: Arc<[u64]>,
     /// The groups of each thread in their order, where they are not reckoned.
     lists: Arc<[Box<[u32]>]>,
+    /// How many each thread has.
+    counts: Arc<[u32]>,
     /// Groups after which the deal is turned by one: the least in which it comes out even.
     turn_after: Divisor,
     /// Groups of each thread in so many.
@@ -62,6 +64,7 @@ impl Deal {
             rule,
             factory: factory.into(),
             lists: Arc::default(),
+            counts: Arc::default(),
             turn_after: Divisor::new(turn_after),
             between_turns: Divisor::new(turn_after / threads),
         };
@@ -71,6 +74,7 @@ impl Deal {
             owned.for_each(|(group, owner)| lists[owner as usize].push(group));
             deal.lists = lists.into_iter().map(Vec::into_boxed_slice).collect();
         }
+        deal.counts = (0..threads).map(|thread| deal.owned(thread).count() as u32).collect();
         deal
     }
 
@@ -112,7 +116,7 @@ impl Deal {
 
     /// How many groups a thread has.
     pub(super) fn owned_count(&self, thread: u32) -> u32 {
-        self.lists.get(thread as usize).map_or_else(|| self.owned(thread).count(), |list| list.len()) as u32
+        self.counts[thread as usize]
     }
 
     /// The group at a place among those of a thread, in their order, where the deal alone says so.

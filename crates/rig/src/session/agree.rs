@@ -2,8 +2,9 @@
 
 use super::{Session, SessionError};
 use crate::Device;
+use crate::array::journal_erases;
 use crate::hardware::ChannelStage;
-use firmware::{Frames, GroupState, Tables, has_spares};
+use firmware::{BlockGroups, Frames, GroupState, Tables, has_spares};
 use flash::{Contents, Oob};
 use units::{BlockId, Lpn, Ppn};
 
@@ -15,7 +16,7 @@ pub(crate) fn holds(oob: Oob, lpn: Lpn) -> bool {
 
 /// Checks that the map, the valid pages and their counts agree, and that a mapped page holds its logical page, as far as
 /// `labelled` knows what a page holds, and where `is_stale` does not know that what it holds is of before. Only a tombstone has several
-/// logical pages.
+/// logical pages. What groups come to is what is kept of it.
 pub(crate) fn check_tables(
     tables: &Tables,
     pages: u32,
@@ -47,7 +48,39 @@ pub(crate) fn check_tables(
             return Err(SessionError::Invariant(what));
         }
     }
-    Ok(())
+    check_totals(groups)
+}
+
+/// Checks that what is kept of all groups is what a walk over them comes to.
+fn check_totals(groups: &BlockGroups) -> Result<(), SessionError> {
+    const STATES: [GroupState; 5] =
+        [GroupState::Free, GroupState::Open, GroupState::Closed, GroupState::Victim, GroupState::Retired];
+    let all = || 0..groups.count();
+    let owned = || all().filter(|&group| groups.owner(group).is_some());
+    let erases = || owned().map(|group| groups.erase_count(group));
+    let states = STATES.map(|state| {
+        let walked = all().filter(|&group| groups.state(group) == state).count() as u64;
+        (format!("groups that are {state:?}"), groups.count_in(state), walked)
+    });
+    let (erased, most) = groups.erases();
+    let lost = (0..groups.threads()).map(|thread| {
+        let walked = owned().filter(|&group| groups.owner(group) == Some(thread) && groups.is_bad(group)).count();
+        (format!("lost groups of thread {thread}"), groups.lost(thread).into(), walked as u64)
+    });
+    let sums = [
+        ("groups that hold data", groups.data_count().into(), owned().count() as u64),
+        ("valid pages", groups.used(), all().map(|group| u64::from(groups.valid_count(group))).sum()),
+        ("erases", erased, erases().map(u64::from).sum()),
+        ("erases of the most worn group", most.into(), erases().max().unwrap_or(0).into()),
+        ("erases of the journal", groups.journal_erases(), journal_erases(groups).sum()),
+    ];
+    let sums = sums.map(|(what, kept, walked)| (what.to_owned(), kept, walked));
+    match states.into_iter().chain(lost).chain(sums).find(|(_, kept, walked)| kept != walked) {
+        Some((what, kept, walked)) => {
+            Err(SessionError::Invariant(format!("{kept} {what} are kept, a walk over all groups finds {walked}")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// By how much the tables count more erases of each block than flash does, when a run begins.

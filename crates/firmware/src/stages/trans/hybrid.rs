@@ -255,6 +255,7 @@ impl Places for HybridPlaces {
             self.groups.invalidate(turn, old);
         }
         self.groups.validate(turn, to);
+        self.groups.count_used(old, Some(to));
         Some(Placed { to, before: None })
     }
 
@@ -280,12 +281,14 @@ impl Places for HybridPlaces {
 
     fn remap(&mut self, turn: &mut Turn<'_>, lpn: Lpn, to: Option<Ppn>) {
         // Where a page can be found was written with its place: only the valid bits change.
-        if let Some(old) = self.locate(turn, lpn) {
+        let old = self.locate(turn, lpn);
+        if let Some(old) = old {
             self.groups.invalidate(turn, old);
         }
         if let Some(to) = to {
             self.groups.validate(turn, to);
         }
+        self.groups.count_used(old, to);
     }
 
     fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Waiting>, _under_way: u32) -> Option<ReclaimRequest> {

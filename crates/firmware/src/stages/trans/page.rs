@@ -187,19 +187,18 @@ impl PagePlaces {
     /// A page was at one place, or nowhere, and is at another now, or nowhere.
     fn exchange(&mut self, turn: &mut Turn<'_>, lpn: Lpn, old: Option<Ppn>, to: Option<Ppn>) {
         let miscounts = self.mutation == Some(Mutation::WrongCount) && lpn.0.is_multiple_of(16);
-        if let Some(old) = old.filter(|_| !miscounts)
-            && self.is_last_at(old)
-        {
-            self.tables.groups.invalidate(turn, old);
+        let left = old.filter(|&old| !miscounts && self.is_last_at(old));
+        if let Some(left) = left {
+            self.tables.groups.invalidate(turn, left);
         }
         if old.is_some() || to.is_some() {
             self.map.store(turn, lpn, to);
         }
-        if let Some(to) = to
-            && self.is_first_at(to)
-        {
-            self.tables.groups.validate(turn, to);
+        let came = to.filter(|&to| self.is_first_at(to));
+        if let Some(came) = came {
+            self.tables.groups.validate(turn, came);
         }
+        self.tables.groups.count_used(left, came);
     }
 
     /// A page is at a place no more; whether no other is there.
