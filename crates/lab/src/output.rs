@@ -41,6 +41,18 @@ impl Output {
     /// # Errors
     /// A place that cannot be written.
     pub fn open(path: &Path) -> io::Result<Output> {
+        let mut output = Output::once(path)?;
+        // Another file has come there between opening it and asking where it lies: what is written to the first would be lost.
+        for _ in 0..ATTEMPTS {
+            if !output.is_displaced(path) {
+                break;
+            }
+            output = Output::once(path)?;
+        }
+        Ok(output)
+    }
+
+    fn once(path: &Path) -> io::Result<Output> {
         let options = OpenOptions::new().write(true).to_owned();
         let (file, is_new) = match options.clone().create_new(true).open(path) {
             Ok(file) => (file, true),
@@ -50,12 +62,20 @@ impl Output {
             }
             Err(error) => return Err(error),
         };
-        let is_number = ["/dev/fd", "/dev/stderr", "/proc"].iter().any(|names| path.starts_with(names));
         let identity = Identity::of(&file)?;
-        let is_its = |place: &PathBuf| !is_number && identity.has_name(place).is_ok_and(|has| has);
+        let is_its = |place: &PathBuf| !is_number(path) && identity.has_name(place).is_ok_and(|has| has);
         let place = path.canonicalize().ok().filter(is_its);
         let made = is_new.then(|| Passing::of(place.as_deref().unwrap_or(path), &file)).transpose()?;
         Ok(Output { made, file, place })
+    }
+
+    /// Whether another file lies there than the one that was opened, or none.
+    fn is_displaced(&self, path: &Path) -> bool {
+        let is_another = || match path.metadata() {
+            Ok(about) => about.is_file(),
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        };
+        self.place.is_none() && !is_number(path) && is_another()
     }
 
     /// What it is.
@@ -131,6 +151,14 @@ impl Output {
         entitle(&file, &about)?;
         Ok(Some(Unfinished { passing, file, place }))
     }
+}
+
+/// How often a file is opened anew because others put theirs in its place.
+const ATTEMPTS: usize = 1_000;
+
+/// Whether a path is an open file by its number.
+fn is_number(path: &Path) -> bool {
+    ["/dev/fd", "/dev/stderr", "/proc"].iter().any(|names| path.starts_with(names))
 }
 
 /// A file under its other name, locked.
