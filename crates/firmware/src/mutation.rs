@@ -142,7 +142,7 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::EraseUnfenced,
         name: "erase-unfenced",
         summary: "BGC has a group erased before what supersedes its pages is programmed",
-        found: &[seeds(DEEPFLASH, 48)],
+        found: &[seeds(DEEPFLASH, 800)],
     },
     Planted {
         mutation: Mutation::ShortScan,
@@ -226,7 +226,7 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::RenumberTombstone,
         name: "renumber-tombstone",
         summary: "a tombstone that is moved gets a new number, and deallocates what was written since",
-        found: &[seeds(DEEPFLASH, 48), seeds("pipessd", 48), seeds("tradition", 352)],
+        found: &[seeds(DEEPFLASH, 48), seeds("pipessd", 96), seeds("tradition", 352)],
     },
     Planted {
         mutation: Mutation::TrustHalfErased,

@@ -192,7 +192,7 @@ fn rows_relate_to_each_other_as_their_metrics_say() {
 fn choices_in_groups_have_a_figure_of_each_group() {
     let series = "choice = [{ name = \"xor\", group = \"split\", set.firmware.address_split = \"xor\" }, \
                   { name = \"plain\", group = \"split\", set.firmware.address_split = \"plain\" }, \
-                  { name = \"slow\", group = \"other\", set.nvmq.allocation = \"static\" }]";
+                  { name = \"slow\", group = \"other\", set.firmware.queue_allocation = \"static\" }]";
     let (head, tail) = SWEEP.split_once("name = \"series\"\nchoice").unwrap();
     let (_, tail) = tail.split_once('\n').unwrap();
     let mean = "name = \"mean\"\nvalue = \"iops\"\nmean_over = \"kind\"\n\n[[metric]]\nname = \"spread\"";
