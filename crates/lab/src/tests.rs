@@ -198,7 +198,8 @@ fn choices_in_groups_have_a_figure_of_each_group() {
     let mean = "name = \"mean\"\nvalue = \"iops\"\nmean_over = \"kind\"\n\n[[metric]]\nname = \"spread\"";
     let plot = "[[plot]]\nform = \"bars\"\nx = \"kind\"\ny = [\"mean\"]\npanels = [\"depth\"]\n";
     let tail = tail.replace("name = \"spread\"", mean);
-    let text = format!("{head}name = \"series\"\ngroup = \"kind\"\n{series}\n{tail}{plot}");
+    let tiny = "tiny = [\"xor\", \"plain\", \"slow\"]";
+    let text = format!("{head}name = \"series\"\ngroup = \"kind\"\n{series}\n{tiny}\n{tail}{plot}");
     let outcome = carry_out(&sweep(&text).unwrap(), 2, None).unwrap();
     assert_eq!(outcome.columns()[..3], ["series", "depth", "kind"]);
     assert_eq!(of(&outcome, "kind")[..3], ["split", "split", "other"]);
