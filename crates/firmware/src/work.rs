@@ -26,7 +26,7 @@ work! {
     StartDma "nvmq_start_dma";
     /// NVMQ: look at the buffer's tag of a page.
     LookUpTag "nvmq_look_up_tag";
-    /// NVMQ: choose the TRANS thread of a page by the XOR of its bit groups.
+    /// NVMQ, CACHE: choose the TRANS thread of a page by the XOR of its bit groups.
     FoldAddress "nvmq_fold_address";
     /// NVMQ: keep a command in order with others of a range that its thread owns.
     OrderInRange "nvmq_order_in_range";

@@ -12,8 +12,8 @@
 
 use crate::message::*;
 use crate::policies::trans_of;
-use crate::stages::Answers;
 use crate::stages::marks::Marks;
+use crate::stages::{Answers, choose_trans};
 use crate::tables::CacheTag;
 use crate::{Firmware, Mutation, Note, Settings, Tables, Turn, Work};
 use prefetch_index::prefetch_index;
@@ -130,8 +130,8 @@ impl Cache {
 
     fn ask(&self, turn: &mut Turn<'_>, operation: TransOperation, request: &CacheRequest) {
         let CacheRequest { lpn, frame, pieces, requester, key, .. } = *request;
-        let thread = trans_of(self.settings.split, lpn, self.settings.parts.trans);
-        turn.send(self.trans[usize::from(thread)], TransRequest { operation, lpn, frame, pieces, requester, key });
+        let thread = choose_trans(turn, &self.settings, lpn);
+        turn.send(self.trans[thread], TransRequest { operation, lpn, frame, pieces, requester, key });
     }
 
     fn answer(&self, turn: &mut Turn<'_>, request: &CacheRequest, frame: u32) {

@@ -21,9 +21,21 @@ pub(crate) mod tradition;
 pub(crate) mod trans;
 mod waiting;
 
-use crate::Turn;
 use crate::message::{Asker, PageDone, Requester};
+use crate::policies::trans_of;
+use crate::{AddressSplit, Settings, Turn, Work};
 use stage::Address;
+use units::Lpn;
+
+/// The TRANS thread that a page goes to, for a thread that sends it there. Where pages are split plainly nothing is folded: the division
+/// that is left is within the price of what asks.
+#[inline]
+pub(crate) fn choose_trans(turn: &mut Turn<'_>, settings: &Settings, lpn: Lpn) -> usize {
+    if settings.split == AddressSplit::Xor {
+        turn.spend(Work::FoldAddress);
+    }
+    trans_of(settings.split, lpn, settings.parts.trans).into()
+}
 
 /// Where the answers to page requests go: one address for each thread that asks.
 #[derive(Clone, Debug, Default)]

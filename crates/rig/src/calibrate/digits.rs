@@ -10,12 +10,16 @@ struct Digit {
     bits: u32,
 }
 
-/// The digits of all kinds. Kinds of different groups share them: a thread does the work of one.
+/// The digits of all kinds. Kinds of different groups share them: a thread does the work of one, but for what is shared.
 #[derive(Clone, Debug)]
 pub(super) struct Digits {
     keys: &'static [&'static str],
     digits: Vec<Digit>,
 }
+
+/// The kind that threads of several groups do: its digit is the last one of each.
+const SHARED: &str = "nvmq_fold_address";
+const SHARED_BITS: u32 = 8;
 
 /// The group that does a kind of work, by its key.
 fn group(key: &str) -> &str {
@@ -27,8 +31,12 @@ impl Digits {
         let digits = keys
             .iter()
             .map(|key| {
-                let alike = || keys.iter().filter(|other| group(other) == group(key));
-                let (bits, longer) = (u64::BITS / alike().count() as u32, u64::BITS % alike().count() as u32);
+                let own = u64::BITS - SHARED_BITS;
+                if *key == SHARED {
+                    return Digit { shift: own, bits: SHARED_BITS };
+                }
+                let alike = || keys.iter().filter(|other| group(other) == group(key) && **other != SHARED);
+                let (bits, longer) = (own / alike().count() as u32, own % alike().count() as u32);
                 let place = alike().position(|other| other == key).expect("it is one of them") as u32;
                 // What is left over goes to the first: of NVMQ those are what is done to each entry of a batch.
                 Digit { shift: place * bits + place.min(longer), bits: bits + u32::from(place < longer) }
@@ -50,7 +58,7 @@ impl Digits {
     /// How often a turn of a group did each kind.
     pub(super) fn counts(&self, of: &str, number: u64) -> Vec<u32> {
         let count = |digit: &Digit| (number >> digit.shift & ((1u128 << digit.bits) - 1) as u64) as u32;
-        let of_group = |key: &str, digit| if group(key) == of { count(digit) } else { 0 };
+        let of_group = |key: &str, digit| if group(key) == of || key == SHARED { count(digit) } else { 0 };
         self.keys.iter().zip(&self.digits).map(|(key, digit)| of_group(key, digit)).collect()
     }
 }
@@ -68,6 +76,10 @@ mod tests {
         let counts = digits.counts("nvmq", number);
         assert_eq!((counts[at("nvmq_deal_entry")], counts[at("nvmq_compare_page")]), (64, 3));
         assert_eq!(counts.iter().sum::<u32>(), 67);
+        let number = 2 * prices[at("cache_serve_entry")].slots + prices[at("nvmq_fold_address")].slots;
+        let counts = digits.counts("cache", number);
+        assert_eq!((counts[at("cache_serve_entry")], counts[at("nvmq_fold_address")]), (2, 1));
+        assert_eq!(counts.iter().sum::<u32>(), 3);
         assert!(digits.knows("ilock") && !digits.knows("channel"));
     }
 }

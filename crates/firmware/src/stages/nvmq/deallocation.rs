@@ -13,9 +13,9 @@ use super::intake::ordered_sectors;
 use super::phase::Phase;
 use crate::message::*;
 use crate::policies::trans_of;
-use crate::stages::entry;
+use crate::stages::{choose_trans, entry};
 use crate::tables::{ENTRY_WORDS, Frames};
-use crate::{MappingScheme, Turn, Work};
+use crate::{MappingScheme, Turn};
 use nvme::prp::Rest;
 use nvme::spec::{DsmRange, Fuse, Opcode, Submission};
 use units::{Bytes, HostAddress, Lpn, QueueId};
@@ -113,8 +113,7 @@ impl Nvmq {
         // Of each thread the first of its pages, and one past the last.
         let mut parts = vec![(u32::MAX, 0); self.ways.trans.len()];
         for lpn in first + page..=first + last {
-            turn.spend(Work::FoldAddress);
-            let (from, to) = &mut parts[usize::from(trans_of(settings.split, Lpn(lpn), settings.parts.trans))];
+            let (from, to) = &mut parts[choose_trans(turn, &settings, Lpn(lpn))];
             (*from, *to) = (lpn.min(*from), lpn + 1);
         }
         let command = self.slots.get_mut(slot);

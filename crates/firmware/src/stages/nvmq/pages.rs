@@ -6,7 +6,7 @@ use super::intake::set_range;
 use super::phase::{Phase, tag, untag};
 use super::ranges::{Left, Member};
 use crate::message::*;
-use crate::policies::trans_of;
+use crate::stages::choose_trans;
 use crate::stages::entry::{self, Half};
 use crate::tables::CacheTag;
 use crate::{Mutation, Turn, Work};
@@ -305,11 +305,10 @@ impl Nvmq {
         requester: Requester,
         slot: u16,
     ) {
-        turn.spend(Work::FoldAddress);
         let key = self.slots.get(slot).card.key;
-        let thread = trans_of(self.common.settings.split, lpn, self.common.settings.parts.trans);
+        let thread = choose_trans(turn, &self.common.settings, lpn);
         let pieces = self.pieces(slot, requester);
-        turn.send(self.ways.trans[usize::from(thread)], TransRequest { operation, lpn, frame, pieces, requester, key });
+        turn.send(self.ways.trans[thread], TransRequest { operation, lpn, frame, pieces, requester, key });
     }
 
     /// How many pieces of a page are wanted that is read for sectors of it; 0 is all of it.
