@@ -55,6 +55,7 @@ pub struct MediaHealth {
 }
 
 impl DriveHealth {
+    #[cfg(test)]
     pub(crate) const NEW: DriveHealth = DriveHealth {
         percentage_used: 0,
         available_spare: 100,

@@ -167,6 +167,16 @@ mod tests {
     }
 
     #[test]
+    fn a_worn_out_drive_says_so_to_the_first_host() {
+        let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+        let mut settings = open_to_all(settings());
+        settings.health = Box::new(|| DriveHealth { read_only: true, ..DriveHealth::NEW });
+        let mut subsystem = Subsystem::new(settings, &mut port);
+        subsystem.create(NewController::default(), Time::ZERO).expect("there is room");
+        assert!(subsystem.drive.read_only, "before anybody asks for health, and before the first watch");
+    }
+
+    #[test]
     fn a_host_that_asks_all_the_time_has_the_drive_looked_at_now_and_then() {
         let (mut subsystem, mut port, [spare, looks]) = subsystem();
         let id = waiting(&mut subsystem, &mut port);
@@ -176,7 +186,8 @@ mod tests {
             subsystem.refresh_health(id, at(second));
             assert_eq!(u64::from(subsystem.drive.available_spare), 100 - second, "as it is");
             (0..1000).for_each(|_| subsystem.refresh_namespaces(id));
-            assert_eq!(u64::from(looks.load(Ordering::Relaxed)), second * u64::from(LOOKS_MAX));
+            let looked = u64::from(looks.load(Ordering::Relaxed));
+            assert_eq!(looked, 1 + second * u64::from(LOOKS_MAX), "once at the start");
         }
     }
 

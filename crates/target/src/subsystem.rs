@@ -199,6 +199,8 @@ impl Subsystem {
         let shape = port.shape();
         let namespaces_max = settings.controller.managed_namespaces.max(1);
         let lifetime = settings.lifetime;
+        // A worn-out drive says so from the first moment on.
+        let drive = (settings.health)();
         let served = Served::new(shape.pairs, shape.depth, namespaces_max, settings.unit_blocks).after(lifetime);
         Subsystem {
             kept: namespaces.table(),
@@ -211,7 +213,7 @@ impl Subsystem {
             errors: 0,
             doomed: Vec::new(),
             orphans: Vec::new(),
-            drive: DriveHealth::NEW,
+            drive,
             looked_at: Time::ZERO,
             looks: 0,
             proofs: Pace::default(),
