@@ -201,8 +201,8 @@ impl Measurement<'_> {
         let mut done = Vec::new();
         match self.take(shell, phases, &mut done) {
             Ok(recovery) => {
-                let page = self.device.drive.geometry.shape().page.0;
-                shell.put(json, &Whole::of(done, page, recovery.as_ref()).to_json())
+                let shape = self.device.drive.geometry.shape();
+                shell.put(json, &Whole::of(done, shape, recovery.as_ref()).to_json())
             }
             Err(error) => {
                 if !is_fault(&error) {

@@ -1,8 +1,11 @@
 //! A run of several phases as one: sums of counts, means over time, each direction over the phases that had it.
 
+mod flash_array;
+
+use flash::Shape;
 use report::{
-    BUSIEST_CORE, Bound, BusiestCore, Cache, Cores, Direction, Flash, GarbageCollection, Group, Histogram, Journal,
-    Locks, Lookups, MachineThread, Media, Named, Namespace, SteadyState, Summary, Workers, bounds,
+    BUSIEST_CORE, Bound, BusiestCore, Cache, Cores, Direction, GarbageCollection, Group, Histogram, Journal, Locks,
+    Lookups, MachineThread, Media, Named, Namespace, SteadyState, Summary, Workers, bounds,
 };
 use rig::config::Resolved;
 use rig::{Recovery, SessionError};
@@ -70,14 +73,14 @@ impl Recovered {
 }
 
 impl Whole {
-    /// The whole of the phases, of which there is at least one, on flash with pages of so many bytes, and of the recovery from a power cut
-    /// after them.
-    pub(crate) fn of(mut phases: Vec<Summary>, page: u64, recovery: Option<&Recovery>) -> Whole {
+    /// The whole of the phases, of which there is at least one, on flash of this shape, and of the recovery from a power cut after them.
+    pub(crate) fn of(mut phases: Vec<Summary>, shape: &Shape, recovery: Option<&Recovery>) -> Whole {
         let recovery = recovery.map(Recovered::new);
         if phases.len() == 1 {
             return Whole { summary: phases.remove(0), recovery, phases };
         }
-        Whole { summary: combined(&phases, page), recovery, phases }
+        let pages = Pages { bytes: shape.page.0, planes: shape.planes_per_die };
+        Whole { summary: combined(&phases, pages), recovery, phases }
     }
 
     pub(crate) fn to_json(&self) -> String {
@@ -130,16 +133,24 @@ impl Faulty {
 /// The phases with the share of time that each took.
 struct Shares<'a> {
     phases: Vec<(f64, &'a Summary)>,
-    /// Bytes of a page of flash.
-    page: u64,
+    pages: Pages,
+}
+
+/// Pages of flash.
+#[derive(Clone, Copy)]
+struct Pages {
+    /// Bytes of each.
+    bytes: u64,
+    /// How many a die can work on at once.
+    planes: u32,
 }
 
 /// Field by field, so that none is the last phase's by oversight.
-fn combined(phases: &[Summary], page: u64) -> Summary {
+fn combined(phases: &[Summary], pages: Pages) -> Summary {
     let total: u64 = phases.iter().map(|phase| phase.simulated_ns).sum();
     let seconds = (total as f64 / 1e9).max(1e-12);
     let share = |phase: &Summary| phase.simulated_ns as f64 / 1e9 / seconds;
-    let shares = Shares { phases: phases.iter().map(|phase| (share(phase), phase)).collect(), page };
+    let shares = Shares { phases: phases.iter().map(|phase| (share(phase), phase)).collect(), pages };
     let last = phases.last().cloned().unwrap_or_default();
     let ios = shares.count(|phase| phase.ios);
     let names: Vec<&str> = phases.iter().filter_map(|phase| phase.workload.as_deref()).collect();
@@ -452,27 +463,12 @@ impl Shares<'_> {
         Some(known.sum()).filter(|&threads: &f64| threads > 0.0)
     }
 
-    fn flash(&self) -> Flash {
-        let all = || self.phases.iter().filter_map(|(share, phase)| Some((share, phase.flash.as_ref()?)));
-        let mean = |of: fn(&Flash) -> Option<f64>| all().map(|(share, flash)| Some(share * of(flash)?)).sum();
-        Flash {
-            reads: all().map(|(_, flash)| flash.reads).sum(),
-            programs: all().map(|(_, flash)| flash.programs).sum(),
-            erases: all().map(|(_, flash)| flash.erases).sum(),
-            channel_utilisation: side_by_side(all().map(|(share, flash)| (*share, &flash.channel_utilisation[..]))),
-            die_utilisation_mean: mean(|flash| flash.die_utilisation_mean),
-            die_taken_mean: mean(|flash| flash.die_taken_mean),
-            die_command_wait_mean: mean(|flash| flash.die_command_wait_mean),
-            pages_per_operation: mean(|flash| flash.pages_per_operation),
-        }
-    }
-
     /// All that was programmed for all that was written: phases without writes program what others left, too.
     fn amplification(&self) -> Option<f64> {
         let sum = |of: &dyn Fn(&Summary) -> f64| self.phases.iter().map(|(_, phase)| of(phase)).sum::<f64>();
         let written = sum(&|phase| phase.write.bandwidth * phase.simulated_ns as f64 / 1e9);
         let programmed = sum(&|phase| phase.flash.as_ref().map_or(0, |flash| flash.programs) as f64);
-        (written > 0.0).then(|| programmed * self.page as f64 / written)
+        (written > 0.0).then(|| programmed * self.pages.bytes as f64 / written)
     }
 }
 
@@ -489,9 +485,12 @@ fn side_by_side<'a>(lists: impl Iterator<Item = (f64, &'a [f64])>) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use report::Flash;
     use rig::config::Layers;
     use std::sync::Arc;
     use units::Span;
+
+    pub(super) const PAGES: Pages = Pages { bytes: 4096, planes: 2 };
 
     #[test]
     fn phases_of_different_requests_add_up() {
@@ -519,7 +518,7 @@ mod tests {
                 phase(300, 100.0, ("10", "urgent"), &["busiest NVMQ thread"]),
                 phase(100, 500.0, ("9", "low"), &["BGC threads"]),
             ],
-            4096,
+            PAGES,
         );
         assert_eq!(whole.check(), []);
         let classes: Vec<_> = whole.classes.iter().map(|(name, class)| (name, class.ios)).collect();
@@ -543,7 +542,7 @@ mod tests {
             let cores = Some(Cores { busiest, ..Cores::default() });
             Summary { ios: 1, simulated_ns: 1, cores, bounds, ..Summary::default() }
         };
-        let is_named = |of: [u32; 2]| !combined(&of.map(phase), 4096).bounds().is_empty();
+        let is_named = |of: [u32; 2]| !combined(&of.map(phase), PAGES).bounds().is_empty();
         assert!(is_named([1, 1]) && !is_named([1, 2]));
     }
 
@@ -556,7 +555,7 @@ mod tests {
             write_amplification: (bandwidth > 0.0).then(|| programs as f64 * 4096.0 / (2.0 * bandwidth)),
             ..Summary::default()
         };
-        let of = |phases: &[Summary]| combined(phases, 4096).write_amplification;
+        let of = |phases: &[Summary]| combined(phases, PAGES).write_amplification;
         assert_eq!(of(&[phase(8192.0, 0), phase(0.0, 6)]), Some(1.5));
         assert_eq!(of(&[phase(8192.0, 4), phase(24_576.0, 12)]), Some(1.0));
         assert_eq!(of(&[phase(0.0, 4), phase(0.0, 1)]), None);
@@ -578,7 +577,7 @@ mod tests {
             }],
             ..Summary::default()
         };
-        let whole = combined(&[phase(3_000, 1.0, 50), phase(1_000, 0.0, 7)], 4096);
+        let whole = combined(&[phase(3_000, 1.0, 50), phase(1_000, 0.0, 7)], PAGES);
         let link = whole.hardware.get("link").expect("there is a link");
         assert_eq!((link.threads, link.utilisation, link.messages), (1, 0.75, 57));
         let [thread] = &whole.machine_threads[..] else { panic!("one thread: {:?}", whole.machine_threads) };
