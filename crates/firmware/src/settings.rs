@@ -3,6 +3,7 @@
 use crate::Mutation;
 use crate::architecture::{Architecture, ThreadCounts};
 use crate::tables::journal::{CHECK_WORDS, HEAD_WORDS};
+use std::fmt;
 use thiserror::Error;
 use units::{Bytes, SECTOR_BYTES, Span};
 
@@ -65,6 +66,16 @@ pub enum MappingScheme {
         /// Logical blocks of a set: m.
         data_blocks: u16,
     },
+}
+
+/// As it is written in configuration: `page`, or n:m.
+impl fmt::Display for MappingScheme {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MappingScheme::Page => f.write_str("page"),
+            MappingScheme::Hybrid { log_blocks, data_blocks } => write!(f, "{log_blocks}:{data_blocks}"),
+        }
+    }
 }
 
 /// Index locks (DeepFlash §5.2).

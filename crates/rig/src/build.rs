@@ -14,7 +14,7 @@ use crate::recovery::{Outcome, Recovery, recover};
 use crate::reopen::Kept;
 use crate::session::SessionError;
 use firmware::architecture::{Architecture, DrawError, Drawing, Materials, Placement};
-use firmware::{Blueprint, Drive, DriveError, DriveShape, Firmware, MappingScheme, Settings, Tables};
+use firmware::{Blueprint, Drive, DriveError, DriveShape, Firmware, Settings, Tables};
 use flash::{Channel, Contents, FaultSettings, FaultSettingsError, FaultyMedia, Timing};
 use host::{Driver, DriverSettings, Initial, Phase};
 use nvme::spec::{Opcode, QueuePriority};
@@ -444,9 +444,7 @@ impl Device {
     /// Opens the file that keeps the pages, if there is one.
     pub(crate) fn open_media(&self) -> Result<Option<Kept>, BuildError> {
         let Some(path) = &self.media else { return Ok(None) };
-        let refused = if self.settings.mapping != MappingScheme::Page {
-            Some("hybrid mapping, which cannot be found again; expected page mapping")
-        } else if self.precondition.fill != Fill::None {
+        let refused = if self.precondition.fill != Fill::None {
             Some("a drive that was written before; expected one without precondition")
         } else if self.power.is_some() {
             Some("a buffer that outlasts the power, which it has no room for; expected device.power.protected = false")

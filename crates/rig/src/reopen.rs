@@ -2,7 +2,7 @@
 
 use crate::build::{BuildError, Device};
 use crate::media_file::MediaFile;
-use firmware::Settings;
+use firmware::{MappingScheme, Settings};
 use flash::Contents;
 use std::path::Path;
 use units::ChannelId;
@@ -32,7 +32,7 @@ impl Kept {
 /// What must be the same when a file is opened again: the array, what hosts see of it, and who owns which pages and blocks.
 fn identity(device: &Device) -> String {
     let shape = device.drive.geometry.shape();
-    let Settings { parts, split, deal, .. } = device.settings;
+    let Settings { parts, split, deal, mapping, .. } = device.settings;
     let fields = [
         ("architecture", device.architecture.name().to_string()),
         ("device.channels", shape.channels.to_string()),
@@ -55,5 +55,6 @@ fn identity(device: &Device) -> String {
     let bad = device.faults.map(|faults| faults.factory_bad).filter(|&share| share > 0.0);
     let drawn = bad
         .map(|share| ("device.media.factory_bad", format!("{share}, drawn by run.seed {}", device.precondition.seed)));
-    fields.into_iter().chain(drawn).map(|(field, value)| format!("{field} = {value}\n")).collect()
+    let hybrid = (mapping != MappingScheme::Page).then(|| ("firmware.mapping", mapping.to_string()));
+    fields.into_iter().chain(drawn).chain(hybrid).map(|(field, value)| format!("{field} = {value}\n")).collect()
 }

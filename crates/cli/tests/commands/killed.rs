@@ -330,6 +330,9 @@ const MANY: &str = "nvmq=18,ilock=6,cache=8,trans=6,fcmd=8";
 /// Flags of a drive whose flash has pages of 16 KiB.
 const LONG_PAGES: &[&str] = &["--set", "device.page_bytes=16k", "--set", "device.oob_bytes=896"];
 
+/// Flags of a drive whose logical blocks share log groups.
+const HYBRID: &[&str] = &["--set", "firmware.mapping=1:8"];
+
 fn rounds((architecture, more): (&str, &[&str]), count: u64, seed: u64, tally: &mut Tally) -> (u64, u64) {
     let name = format!("flashloom-killed-{architecture}-{seed}-{}.media", std::process::id());
     let file = Scratch(std::env::temp_dir().join(name));
@@ -389,14 +392,14 @@ impl Drop for Scratch {
 fn a_drive_that_is_killed_and_served_again_has_what_it_promised() {
     let each = std::env::var("FLASHLOOM_ROUNDS").ok().and_then(|rounds| rounds.parse::<u64>().ok());
     let plain = ["deepflash", "naive", "pipessd", "tradition"].map(|architecture| (architecture, &[][..]));
-    let drives = [plain.to_vec(), vec![("deepflash", LONG_PAGES), ("pipessd", LONG_PAGES)]].concat();
+    let others = [("deepflash", LONG_PAGES), ("pipessd", LONG_PAGES), ("deepflash", HYBRID)];
+    let drives = [&plain[..], &others].concat();
     let count = each.map_or(2, |all| all.div_ceil(drives.len() as u64));
     for (drive, seed) in drives.into_iter().zip(1..) {
         let mut tally = Tally::default();
         let (answers, judged) = rounds(drive, count, seed, &mut tally);
-        let pages = if drive.1.is_empty() { "4 KiB" } else { "16 KiB" };
-        let architecture = drive.0;
-        println!("{architecture}, pages of {pages}: {tally:?}, {answers} commands answered, {judged} pages judged");
+        let (architecture, flags) = (drive.0, drive.1.join(" "));
+        println!("{architecture} {flags}: {tally:?}, {answers} commands answered, {judged} pages judged");
         assert!(answers > 0 && tally.from_checkpoint + tally.from_every_page == count - 1, "{tally:?}");
         assert_eq!(tally.killed_in_recovery, (count + 2) / 4, "{tally:?}");
     }

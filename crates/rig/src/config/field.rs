@@ -229,10 +229,7 @@ impl Field for MappingScheme {
         "\"page\", or log blocks and data blocks as in \"1:8\"".into()
     }
     fn write(&self, _: &str) -> Value {
-        Value::Text(match self {
-            MappingScheme::Page => "page".into(),
-            MappingScheme::Hybrid { log_blocks, data_blocks } => format!("{log_blocks}:{data_blocks}"),
-        })
+        Value::Text(self.to_string())
     }
 }
 
