@@ -60,6 +60,14 @@ pub enum LabError {
         /// The axis.
         axis: String,
     },
+    /// A key that is set for all runs of a search, which says it itself.
+    #[error("--set {set}: expected a key that the table [place] of {file} does not say")]
+    Searched {
+        /// The assignment.
+        set: String,
+        /// The file.
+        file: String,
+    },
     /// No threads are known for a processor of so many cores.
     #[error(
         "{point}: no placement of {architecture} on {cores} cores of {processor}; expected one in placements/ (`flashloom list placements`)"

@@ -352,6 +352,9 @@ fn in_forms(mut values: Vec<AxisValue>, axis: &file::Axis, spans: &Spans<'_>) ->
         }
     }
     let listed = |key: &str, list: &[Spanned<toml::Value>]| -> Result<Vec<Value>, LabError> {
+        if list.is_empty() {
+            return Err(spans.refuse("axis", &axis.name, format!("an axis with a value or more in {key}")));
+        }
         for wanted in list {
             if !values.iter().any(|value| value.shown == json(wanted.get_ref())) {
                 let known = names(values.iter().map(|value| value.shown.to_string()));

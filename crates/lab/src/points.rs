@@ -139,7 +139,7 @@ fn varies(axis: &Axis, key: &str) -> bool {
 }
 
 /// The key of `KEY=VALUE`.
-fn key_of(set: &str) -> &str {
+pub(crate) fn key_of(set: &str) -> &str {
     set.split_once('=').map_or(set, |(key, _)| key).trim()
 }
 

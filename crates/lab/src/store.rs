@@ -9,6 +9,7 @@ use serde_json::Value;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What is kept of a run.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -75,10 +76,16 @@ fn configuration(resolved: &Resolved) -> String {
     text
 }
 
-/// What tells this program from any other build of it.
+/// What tells this program from any other build of it. One that cannot be read, as where it was replaced since it began, is like no other.
 fn build() -> String {
-    let program = std::env::current_exe().and_then(fs::read);
-    format!("{} {:016x}", env!("CARGO_PKG_VERSION"), program.map_or(0, |bytes| fnv(&bytes)))
+    let version = env!("CARGO_PKG_VERSION");
+    match std::env::current_exe().and_then(fs::read) {
+        Ok(bytes) => format!("{version} {:016x}", fnv(&bytes)),
+        Err(_) => {
+            let began = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+            format!("{version} unread, of process {} at {began}", std::process::id())
+        }
+    }
 }
 
 /// FNV-1a over 64 bits.

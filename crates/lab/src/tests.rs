@@ -364,6 +364,8 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
         ("title = \"Depth\"", "titel = \"Depth\"", "depth.toml:2:1: unknown field `titel`"),
         ("\"host.depth\"", "\"host.dept\"", "depth.toml:15: unknown key host.dept; did you mean host.depth?"),
         ("values = [1, 2, 8]", "values = [1, 2, 9]", "depth.toml:16: axis.tiny is 8; expected one of 1, 2, 9"),
+        ("tiny = [1, 2, 8]", "quick = []", "axis is \"depth\"; expected an axis with a value or more in axis.quick"),
+        ("tiny = [1, 2, 8]", "tiny = []", "axis is \"depth\"; expected an axis with a value or more in axis.tiny"),
         (
             "value = \"iops\"",
             "value = \"iops +\"",

@@ -6,6 +6,7 @@ mod search;
 
 use crate::LabError;
 use crate::file::{self, Assignment, Assignments, Spans};
+use crate::points::key_of;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -94,7 +95,8 @@ impl Placing {
     pub fn open(path: &Path) -> Result<Option<Placing>, LabError> {
         let file = path.display().to_string();
         let text = rig::config::read(path)?;
-        if !text.lines().any(|line| line.trim() == "[place]") {
+        // What is no TOML is refused by whoever reads it as an experiment.
+        if !text.parse::<toml::Table>().is_ok_and(|tables| tables.contains_key("place")) {
             return Ok(None);
         }
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -145,9 +147,21 @@ impl Placing {
     /// Begins a search.
     ///
     /// # Errors
-    /// A folder that cannot be written.
+    /// An assignment over what the table `place` says, or a folder that cannot be written.
     pub fn search<'a>(&'a self, orders: &'a PlacingOrders<'a>) -> Result<Search<'a>, LabError> {
+        if let Some(set) = orders.sets.iter().find(|set| self.says(key_of(set))) {
+            return Err(LabError::Searched { set: set.clone(), file: self.file.clone() });
+        }
         Search::begin(self, orders)
+    }
+
+    /// Whether the table `place` says a key, or keys below it: seats and threads are what is searched, and seeds verify.
+    fn says(&self, key: &str) -> bool {
+        let own = self.own.iter().map(|one| one.key.as_str());
+        let mut own = own.chain(["platform.cores", "workload.phases", "workload.recipe", "run.seed"]);
+        let is_below = |of: &str, key: &str| of.strip_prefix(key).is_some_and(|rest| rest.starts_with('.'));
+        own.any(|said| said == key || is_below(said, key))
+            || ["threads", "placement"].iter().any(|table| key == *table || is_below(key, table))
     }
 
     /// What its results are called, without `.toml`: that of all numbers of cores, then that of each.

@@ -68,3 +68,35 @@ fn what_cannot_be_searched_is_refused_by_line_and_key() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+#[test]
+fn what_the_table_says_is_not_set_over_it() {
+    let placing = Placing::read("placing", "placing.toml", SEARCH).unwrap();
+    let refused = |set: &str| {
+        let sets = [set.to_owned()];
+        placing
+            .search(&PlacingOrders { jobs: 1, sets: &sets, out: None, watch: &|_| {} })
+            .err()
+            .map(|it| it.to_string())
+    };
+    for key in
+        ["workload.phases", "platform.cores", "platform.processor", "platform", "run.seed", "threads.nvmq", "placement"]
+    {
+        let error = refused(&format!("{key}=1")).unwrap_or_else(|| panic!("{key} is refused"));
+        let expected = format!("--set {key}=1: expected a key that the table [place] of placing.toml does not say");
+        assert_eq!(error, expected);
+    }
+    assert_eq!(refused("workload.ios=200"), None);
+}
+
+#[test]
+fn a_search_is_known_by_its_table_however_that_is_written() {
+    let file = std::env::temp_dir().join(format!("flashloom-placing-{}.toml", std::process::id()));
+    let is_search = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        Placing::open(&file).unwrap().is_some()
+    };
+    assert!(is_search(SEARCH) && is_search(&SEARCH.replace("[place]", "[ place ] # what is searched")));
+    assert!(!is_search("title = \"\"\"\n[place]\n\"\"\"\n") && !is_search("no TOML"));
+    std::fs::remove_file(&file).unwrap();
+}
