@@ -1,6 +1,7 @@
 //! How a command fails: its exit code, its message and what may help.
 
 use crate::Shell;
+use crate::shell::Unsaid;
 use lab::{Experiment, LabError, Placing};
 use rig::config::{ConfigError, Origin};
 use rig::{BuildError, MediaFileError, PlanError, ServiceError, SessionError};
@@ -85,7 +86,8 @@ pub(crate) fn over(
 
 /// Whether the reader of standard output went away: what was asked for has been delivered as far as it was wanted.
 fn is_closed(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+    let of_output = |error: &io::Error| error.get_ref().is_some_and(|inner| inner.is::<Unsaid>());
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe && of_output(error))
 }
 
 fn plan(error: &anyhow::Error) -> Option<&PlanError> {

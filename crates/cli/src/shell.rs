@@ -9,6 +9,12 @@ use rig::config::Resolved;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
+use thiserror::Error;
+
+/// What was not said: standard output took no more.
+#[derive(Debug, Error)]
+#[error("standard output: {0}")]
+pub(crate) struct Unsaid(io::Error);
 
 /// The two streams of a command.
 pub struct Shell<'a> {
@@ -96,7 +102,7 @@ impl<'a> Shell<'a> {
 
     fn write_out(&mut self, text: &str) -> io::Result<()> {
         let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
-        written.map_err(|error| io::Error::new(error.kind(), format!("standard output: {error}")))
+        written.map_err(|error| io::Error::new(error.kind(), Unsaid(error)))
     }
 
     /// What became of words, where those that nobody reads are no reason to end.

@@ -3,9 +3,10 @@
 mod flash_array;
 
 use flash::Shape;
+use flash_array::side_by_side;
 use report::{
     BUSIEST_CORE, Bound, BusiestCore, Cache, Cores, Direction, GarbageCollection, Group, Histogram, Journal, Locks,
-    Lookups, MachineThread, Media, Named, Namespace, SteadyState, Summary, Workers, bounds,
+    Lookups, MachineThread, Media, Named, Namespace, Oracle, SteadyState, Summary, Workers, bounds,
 };
 use rig::config::Resolved;
 use rig::{Recovery, SessionError};
@@ -211,7 +212,7 @@ fn combined(phases: &[Summary], pages: Pages) -> Summary {
         unsent: last.unsent,
         wear: last.wear,
         space: last.space,
-        data: last.data,
+        data: shares.data(),
     }
 }
 
@@ -448,6 +449,13 @@ impl Shares<'_> {
         }
     }
 
+    fn data(&self) -> Option<Oracle> {
+        let all = || self.phases.iter().filter_map(|(_, phase)| phase.data.as_ref());
+        all().next()?;
+        let (checked, mismatches) = (all().map(|data| data.checked).sum(), all().map(|data| data.mismatches).sum());
+        Some(Oracle { checked, mismatches })
+    }
+
     fn gc(&self) -> GarbageCollection {
         let count = |of: fn(&GarbageCollection) -> u64| self.count(|phase| phase.gc.as_ref().map_or(0, of));
         GarbageCollection {
@@ -470,16 +478,6 @@ impl Shares<'_> {
         let programmed = sum(&|phase| phase.flash.as_ref().map_or(0, |flash| flash.programs) as f64);
         (written > 0.0).then(|| programmed * self.pages.bytes as f64 / written)
     }
-}
-
-/// Lists of equal length, added element by element with their shares.
-fn side_by_side<'a>(lists: impl Iterator<Item = (f64, &'a [f64])>) -> Vec<f64> {
-    let mut sums: Vec<f64> = Vec::new();
-    for (share, list) in lists {
-        sums.resize(sums.len().max(list.len()), 0.0);
-        sums.iter_mut().zip(list).for_each(|(sum, value)| *sum += share * value);
-    }
-    sums
 }
 
 #[cfg(test)]

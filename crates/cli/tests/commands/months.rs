@@ -29,4 +29,12 @@ fn requests_that_arrive_after_the_end_of_time_are_refused() {
         let said = "error: virtual time is over, after 160 days, and phases are not; expected fewer requests, or more a second";
         assert!(ended.code == 2 && ended.err.contains(said), "{ended:?}");
     }
+    // The first of the next phase comes at once, the second never.
+    let rare = b"pattern = \"random\"\nread_fraction = 1.0\nsizes = { fixed_bytes = 4096 }\n\
+        arrivals = { bursty = { per_second = 0.1, on_ms = 1, off_ms = 3600000 } }\n";
+    let rare = file("rare.toml", rare);
+    let phases = format!("randread,{}", argument(&rare));
+    let paced = ["run", "--workload", &phases, "--set", "workload.pace=[\"closed\",\"timed\"]", "--ios", "100"];
+    let ended = flashloom(&[&paced, &idle[..], &SMALL].concat());
+    assert!(ended.code == 2 && ended.err.contains("virtual time is over"), "{ended:?}");
 }

@@ -65,3 +65,19 @@ fn experiments_that_could_not_be_carried_out_end_so() {
     assert!(code == Some(2) && err.contains(" experiments could not be carried out: "), "{code:?}: {err}");
     let _ = std::fs::remove_dir_all(&folder);
 }
+
+/// Who named a file is owed what goes there, even where it is a pipe whose reader went away.
+#[test]
+fn a_result_that_a_named_pipe_did_not_take_is_missed() {
+    let pipe = std::env::temp_dir().join(format!("flashloom-unread-{}.fifo", std::process::id()));
+    let made = Command::new("mkfifo").arg(&pipe).status().expect("mkfifo starts");
+    assert!(made.success());
+    let path = pipe.clone();
+    // It is opened, and nothing is read.
+    let reader = std::thread::spawn(move || drop(File::open(path).expect("it is opened for writing, too")));
+    let run = ["run", "--workload", "randread", "--ios", "2000", "--json", argument(&pipe)];
+    let (code, err) = ended(&[&run[..], &SMALL].concat(), Stdio::null());
+    reader.join().expect("it was opened");
+    std::fs::remove_file(&pipe).expect("it is ours");
+    assert!(code == Some(2) && err.contains("Broken pipe"), "{code:?}: {err}");
+}

@@ -39,14 +39,16 @@ impl ErrorModel {
     /// The chance that a bit comes back wrong: at most one half, where nothing is known of it any more.
     pub fn rate(&self, stress: Stress) -> f64 {
         let Stress { cycles, days, reads } = stress;
-        let wear = self.wear * cycles.powf(self.wear_exponent);
+        // What counts for nothing does so however far the other factor has grown, and if that is beyond all numbers.
+        let times = |coefficient: f64, growth: f64| if coefficient == 0.0 { 0.0 } else { coefficient * growth };
+        let wear = times(self.wear, cycles.powf(self.wear_exponent));
         let retention = if days > 0.0 {
-            self.retention * cycles.powf(self.retention_wear_exponent) * days.powf(self.retention_exponent)
+            times(self.retention, cycles.powf(self.retention_wear_exponent) * days.powf(self.retention_exponent))
         } else {
             0.0
         };
         let disturb = if reads > 0.0 {
-            self.disturb * cycles.powf(self.disturb_wear_exponent) * reads.powf(self.disturb_exponent)
+            times(self.disturb, cycles.powf(self.disturb_wear_exponent) * reads.powf(self.disturb_exponent))
         } else {
             0.0
         };
@@ -57,6 +59,22 @@ impl ErrorModel {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_counts_for_nothing_does_so_whatever_it_would_grow_to() {
+        let none = ErrorModel {
+            base: 1e-4,
+            wear: 0.0,
+            wear_exponent: 300.0,
+            retention: 0.0,
+            retention_wear_exponent: 300.0,
+            retention_exponent: 1.0,
+            disturb: 0.0,
+            disturb_wear_exponent: 300.0,
+            disturb_exponent: 1.0,
+        };
+        assert_eq!(none.rate(Stress { cycles: 3000.0, days: 1.0, reads: 1.0 }), 1e-4);
+    }
 
     /// The 72-layer TLC chip of the paper.
     const TLC: ErrorModel = ErrorModel {

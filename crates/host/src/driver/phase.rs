@@ -208,7 +208,7 @@ impl Course {
     #[inline]
     pub(super) fn arrival(&self) -> Option<Option<Time>> {
         let at = self.next.as_ref()?.at;
-        Some(at.filter(|_| self.phase.pace == Pace::Timed).map(|at| self.began + at.since(Time::ZERO)))
+        Some(at.filter(|_| self.phase.pace == Pace::Timed).map(|at| self.began.saturating_add(at.since(Time::ZERO))))
     }
 
     /// No request will come any more, and none counts.

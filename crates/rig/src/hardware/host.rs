@@ -222,6 +222,7 @@ pub(crate) struct PhaseOutcome {
     pub(crate) tally: Tally,
     /// What the device counted in the measured part, where somebody watched.
     pub(crate) counted: Option<Standing>,
+    /// Sectors that were compared in this phase, its warm-up too, and how many of them were wrong.
     pub(crate) sectors_checked: u64,
     pub(crate) mismatches: u64,
     /// Requests since the run began that were sent as other blocks than they name, and that were not sent.
@@ -246,6 +247,8 @@ pub(crate) struct HostStage {
     opened: bool,
     /// Where the device stood then, or when the last round was over.
     stood: Option<Standing>,
+    /// Sectors that were compared in the phases that are over, and how many were wrong.
+    judged: (u64, u64),
     running: bool,
     rounds: Option<RoundsUnderWay>,
     patience: Patience,
@@ -277,6 +280,7 @@ impl HostStage {
             pauses,
             opened: false,
             stood: None,
+            judged: (0, 0),
             running: false,
             rounds: None,
             patience: Patience::of_drive(Span::ZERO),
@@ -407,10 +411,11 @@ impl HostStage {
 
     /// Puts the phase that is over into the ledger.
     fn close(&mut self) {
-        let sectors_checked = self.driver.sectors_checked();
+        let checked = self.driver.sectors_checked();
         let tally = self.driver.observer().take();
         self.finished_before += tally.finished;
         let results = self.driver.results();
+        let judged_before = std::mem::replace(&mut self.judged, (checked, results.mismatches));
         let last = results.phases.last().expect("a phase was running").clone();
         let series = last.series.clone();
         let (measured, steadiness) = self.rounds.take().map_or((None, None), RoundsUnderWay::measured);
@@ -424,8 +429,8 @@ impl HostStage {
             results: seen,
             tally,
             counted: until.zip(from).map(|(until, from)| until.since(&from)),
-            sectors_checked,
-            mismatches: results.mismatches,
+            sectors_checked: checked - judged_before.0,
+            mismatches: results.mismatches - judged_before.1,
             rounded: results.rounded,
             refused: results.refused,
             problems: results.problems,

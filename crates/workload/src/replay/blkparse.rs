@@ -5,6 +5,7 @@
 use super::fields::{blanks, number};
 use super::{Event, Fault, FieldNames, Format, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
+use units::SECTOR_BYTES;
 
 pub(super) struct Blkparse;
 
@@ -90,10 +91,13 @@ impl ParseLine for Lines {
             return Ok(());
         }
         let device = sink.named(device)?;
-        if flush_first {
-            sink.push(IoKind::Flush, device, Some(at), 0, 0)?;
+        match moved {
+            Some((kind, place)) if flush_first => {
+                sink.push_behind_flush(kind, device, Some(at), place, place.1.saturating_mul(SECTOR_BYTES))
+            }
+            Some((kind, (sector, count))) => sink.push(kind, device, Some(at), sector, count),
+            None => sink.push(IoKind::Flush, device, Some(at), 0, 0),
         }
-        moved.map_or(Ok(()), |(kind, (sector, count))| sink.push(kind, device, Some(at), sector, count))
     }
 }
 
@@ -180,6 +184,13 @@ mod tests {
         }
         assert_eq!(line("8,1", "W 0 + 0 [zones]"), []);
         assert_eq!(sink.devices.len(), 1, "a device that nothing is asked of is none");
+    }
+
+    #[test]
+    fn of_a_line_that_cannot_be_used_nothing_is_kept() {
+        let (mut lines, mut sink) = (Lines { action: "Q", in_summary: false }, Sink::new(Blkparse.fields()));
+        let beyond = "8,0 1 1 0.000000001 1234 Q FWS 36028797018963967 + 8 [fio]";
+        assert!(lines.line(beyond, &mut sink).is_err() && sink.records.is_empty());
     }
 
     #[test]

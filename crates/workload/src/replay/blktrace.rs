@@ -3,6 +3,7 @@
 
 use super::{Event, Fault, Format, Opening, Options, ParseRecord, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
+use units::SECTOR_BYTES;
 
 pub(super) struct Blktrace;
 
@@ -127,10 +128,14 @@ impl ParseRecord for Records {
             return Ok(());
         }
         let device = sink.named(&self.device)?;
-        if action & FLUSH != 0 {
-            sink.push(IoKind::Flush, device, Some(at), 0, 0)?;
+        match kind {
+            Some(kind) if action & FLUSH != 0 => {
+                let place = (sector, bytes.div_ceil(SECTOR_BYTES));
+                sink.push_behind_flush(kind, device, Some(at), place, bytes)
+            }
+            Some(kind) => sink.push_from(kind, device, Some(at), sector, bytes),
+            None => sink.push(IoKind::Flush, device, Some(at), 0, 0),
         }
-        kind.map_or(Ok(()), |kind| sink.push_from(kind, device, Some(at), sector, bytes))
     }
 }
 
@@ -218,5 +223,19 @@ mod tests {
             assert_eq!(pushed(category, 0, 2), []);
         }
         assert_eq!(sink.devices.len(), 1, "a device that nothing is asked of is none");
+    }
+
+    #[test]
+    fn of_a_record_that_cannot_be_used_nothing_is_kept() {
+        let mut record = [0; HEADER_BYTES];
+        let words = [(0, MAGIC_VERSION), (20, 0x0080_0000), (24, 4096), (28, QUEUED | WRITE | FLUSH), (36, 1)];
+        for (at, word) in words {
+            record[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+        let mut sink = Sink::new(Blktrace.fields());
+        let fault = Records { action: QUEUED, device: String::new(), order: None }
+            .record(&record, &mut sink)
+            .expect_err("a place beyond 2^55 sectors");
+        assert!(fault.to_string().contains("2^55") && sink.records.is_empty(), "{fault}");
     }
 }

@@ -72,6 +72,13 @@ pub struct Sink {
     first: i128,
 }
 
+/// What is known of a request that can be kept.
+struct Fit {
+    length: u32,
+    end: u64,
+    since: i128,
+}
+
 impl Sink {
     pub(super) fn new(names: FieldNames) -> Self {
         let (records, devices, position, tick) = (Vec::new(), Vec::new(), Position::Line(0), Tick::default());
@@ -151,33 +158,35 @@ impl Sink {
         self.keep(kind, device, at, (lba, sectors), sectors.saturating_mul(SECTOR_BYTES))
     }
 
+    /// Keeps a flush and the request behind it, or neither.
+    pub(super) fn push_behind_flush(
+        &mut self,
+        kind: IoKind,
+        device: u16,
+        at: Option<i128>,
+        place: (u64, u64),
+        bytes: u64,
+    ) -> Result<(), Fault> {
+        self.fit(kind, at, place)?;
+        self.keep(IoKind::Flush, device, at, (0, 0), 0)?;
+        self.keep(kind, device, at, place, bytes)
+    }
+
     fn keep(
         &mut self,
         kind: IoKind,
         device: u16,
         at: Option<i128>,
-        (lba, sectors): (u64, u64),
+        place: (u64, u64),
         bytes: u64,
     ) -> Result<(), Fault> {
-        if sectors == 0 && kind.addresses() {
-            return Err(Fault::new(self.names.size, 0, "more than zero"));
-        }
-        let length =
-            u32::try_from(sectors).map_err(|_| Fault::new(self.names.size, sectors, "fewer than 2^32 sectors"))?;
-        let end = lba.checked_add(sectors).filter(|end| *end <= CAPACITY_MAX);
-        let end = end.ok_or_else(|| Fault::new(self.names.address, lba, "an end below 2^55 sectors"))?;
+        let Fit { length, end, since } = self.fit(kind, at, place)?;
         if self.records.is_empty() {
             self.first = at.unwrap_or(0);
         }
         self.timed |= at.is_some();
-        let since = at.unwrap_or(self.first) - self.first;
-        if self.reach.is_some_and(|reach| since.abs() > reach) {
-            let found = format!("{} s after the first", since / TimeUnit::Seconds.picos());
-            let expected = "at most 52 days of the replay from it (is the unit right?)";
-            return Err(Fault::new(self.names.time, found, expected));
-        }
         self.tick.reach(since, &mut self.records);
-        let at = self.tick.count(since);
+        let (lba, at) = (place.0, self.tick.count(since));
         let reached = &mut self.devices[usize::from(device)];
         if end > reached.end {
             (reached.end, reached.farthest) = (end, self.position);
@@ -198,5 +207,24 @@ impl Sink {
         }
         self.records.push(Record { at, lba, sectors: length, device, kind });
         Ok(())
+    }
+
+    /// Whether a request can be kept: its sectors, the sector behind it, and its time since the first.
+    fn fit(&self, kind: IoKind, at: Option<i128>, (lba, sectors): (u64, u64)) -> Result<Fit, Fault> {
+        if sectors == 0 && kind.addresses() {
+            return Err(Fault::new(self.names.size, 0, "more than zero"));
+        }
+        let length =
+            u32::try_from(sectors).map_err(|_| Fault::new(self.names.size, sectors, "fewer than 2^32 sectors"))?;
+        let end = lba.checked_add(sectors).filter(|end| *end <= CAPACITY_MAX);
+        let end = end.ok_or_else(|| Fault::new(self.names.address, lba, "an end below 2^55 sectors"))?;
+        let first = if self.records.is_empty() { at.unwrap_or(0) } else { self.first };
+        let since = at.unwrap_or(first) - first;
+        if self.reach.is_some_and(|reach| since.abs() > reach) {
+            let found = format!("{} s after the first", since / TimeUnit::Seconds.picos());
+            let expected = "at most 52 days of the replay from it (is the unit right?)";
+            return Err(Fault::new(self.names.time, found, expected));
+        }
+        Ok(Fit { length, end, since })
     }
 }
