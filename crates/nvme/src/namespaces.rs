@@ -109,6 +109,9 @@ pub struct Namespaces {
 /// The longest stretch of blocks of the drive that a range is cut into: one that begins at a page goes on at one.
 const STRETCH_MAX: u64 = 1 << 31;
 
+/// Identifiers of so many namespaces of the drive's own come before those of namespaces that are made, or of all if it has more.
+const OWN_COUNTED: u128 = 0x100;
+
 /// Ranges of a Dataset Management command (NVM §3.2.3).
 const DSM_RANGES_MAX: usize = 256;
 
@@ -135,8 +138,8 @@ impl Namespaces {
         Namespaces { spaces, homes, unit, longest, metadata, controllers, nguid, created: 0, changes: 0 }
     }
 
-    /// The greatest identifier.
-    pub(crate) fn count(&self) -> u32 {
+    /// The greatest identifier that there can be.
+    pub fn count(&self) -> u32 {
         self.spaces.len() as u32
     }
 
@@ -243,7 +246,8 @@ impl Namespaces {
         self.created += 1;
         self.changes += 1;
         // Identifiers of the drive's own namespaces are counted in the same place, from 1.
-        let nguid = self.nguid.wrapping_add((self.created + 0x100) << 64).to_be_bytes();
+        let own = OWN_COUNTED.max(self.homes.len() as u128);
+        let nguid = self.nguid.wrapping_add((self.created + own) << 64).to_be_bytes();
         let settings = NamespaceSettings { blocks, block_bytes, metadata, protection, nguid, eui64: [0; 8] };
         let (attached, since, change) = (BTreeSet::new(), self.changes, None);
         self.spaces[free] = Some(Space { settings, home, first, length, attached, shown: false, since, change });

@@ -322,6 +322,27 @@ mod tests {
         assert!(take_all(&mut subsystem).is_empty(), "the flush has it");
     }
 
+    /// A drive may have been given more namespaces than its hosts can make.
+    #[test]
+    fn an_erase_waits_for_commands_that_came_before_whichever_the_namespace() {
+        let mut controller = settings();
+        let space = controller.namespaces[0].clone();
+        controller.namespaces.extend((2..=7).map(|number| NamespaceSettings { nguid: [number; 16], ..space.clone() }));
+        for namespace in 1..=7 {
+            let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+            let mut subsystem = Subsystem::new(open_to_all(controller.clone()), &mut port);
+            let place = (QueueId(2), 0);
+            subsystem.served.begin(Time::ZERO, place, namespace);
+            let piece = Piece { home: namespace, first: 0, blocks: STRIDE };
+            subsystem.erase(&mut port, 1, namespace, piece, Time::ZERO);
+            assert!(subsystem.chores.is_idle(), "namespace {namespace} has a write under way");
+            let over = Completion::new(0, 0, place.0, place.1, false, Status::SUCCESS);
+            subsystem.served.end(Time::ZERO, place.0, Opcode::Write, &over);
+            subsystem.go_on(&mut port, Time::ZERO);
+            assert!(!subsystem.chores.is_idle(), "namespace {namespace} has none");
+        }
+    }
+
     /// A host's controller, enabled.
     fn enabled(subsystem: &mut Subsystem, port: &mut Port) -> u16 {
         let id = subsystem.create(NewController::default(), Time::ZERO).expect("there is room");

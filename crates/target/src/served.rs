@@ -87,7 +87,8 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Nothing yet, of so many queue pairs of a depth and namespaces of hosts, on a drive that maps so many blocks together.
+    /// Nothing yet, of so many queue pairs of a depth and a drive that maps so many blocks together. The greatest identifier of a namespace
+    /// that hosts can have is `namespaces`.
     pub(crate) fn new(pairs: u16, depth: u16, namespaces: u32, unit_blocks: u64) -> Self {
         let depth = usize::from(depth);
         let flights = vec![Flight::default(); usize::from(pairs) * depth];
@@ -136,8 +137,8 @@ impl Served {
 
     /// A command for a namespace of hosts goes to the firmware by a slot of a queue pair; 0 is the front end's own.
     pub(crate) fn begin(&mut self, now: Time, place: (QueueId, u16), namespace: u32) {
-        let namespace = if (namespace as usize) < self.by_namespace.len() { namespace } else { 0 };
-        self.by_namespace[namespace as usize] += 1;
+        let counted = self.counted_at(namespace);
+        self.by_namespace[counted] += 1;
         let at = self.place(place);
         self.flights[at] = Flight { begun: now, namespace, is_under_way: true, ..Flight::default() };
         self.outstanding += 1;
@@ -178,9 +179,14 @@ impl Served {
         }
     }
 
+    /// Where commands for a namespace are counted: one for all of them is none's, as what the front end asks for itself.
+    fn counted_at(&self, namespace: u32) -> usize {
+        if (namespace as usize) < self.by_namespace.len() { namespace as usize } else { 0 }
+    }
+
     /// Commands of hosts that a namespace has at the drive.
     pub(crate) fn under_way(&self, namespace: u32) -> u32 {
-        self.by_namespace[namespace as usize]
+        self.by_namespace[self.counted_at(namespace)]
     }
 
     /// A command of a queue pair comes back; whether somebody waited for it. The drive is busy with commands of I/O queues alone, and
@@ -191,7 +197,8 @@ impl Served {
         let laden = &mut self.unmoved[usize::from(queue.0) - 1];
         *laden = *laden - unmoved;
         self.awaited -= u32::from(is_awaited);
-        self.by_namespace[namespace as usize] -= 1;
+        let counted = self.counted_at(namespace);
+        self.by_namespace[counted] -= 1;
         let kind = match opcode {
             Opcode::Read | Opcode::Compare => Some(0),
             Opcode::Write => Some(1),

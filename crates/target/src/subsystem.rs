@@ -197,11 +197,10 @@ impl Subsystem {
         let own = port.take_pair().expect("the port has a pair for the subsystem itself");
         let namespaces = Arc::new(settings.namespaces.clone());
         let shape = port.shape();
-        let namespaces_max = settings.controller.managed_namespaces.max(1);
         let lifetime = settings.lifetime;
         // A worn-out drive says so from the first moment on.
         let drive = (settings.health)();
-        let served = Served::new(shape.pairs, shape.depth, namespaces_max, settings.unit_blocks).after(lifetime);
+        let served = Served::new(shape.pairs, shape.depth, namespaces.count(), settings.unit_blocks).after(lifetime);
         Subsystem {
             kept: namespaces.table(),
             namespaces,

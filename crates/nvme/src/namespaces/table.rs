@@ -209,6 +209,22 @@ mod tests {
     }
 
     #[test]
+    fn a_namespace_is_made_beside_any_number_of_others_under_a_name_of_its_own() {
+        for own in [1u128, 255, 256, 300, 1024] {
+            let mut settings = example();
+            let space = settings.namespaces[0].clone();
+            let named = |number: u128| NamespaceSettings { nguid: (number << 64).to_be_bytes(), ..space.clone() };
+            settings.namespaces = (1..=own).map(named).collect();
+            let mut all = Namespaces::new(&settings);
+            all.begin_change(1, Change::Deleted).unwrap();
+            all.on_erased(1, true);
+            let id = all.create(space.blocks, Format::of(&space)).unwrap();
+            let nguid = all.allocated(id).unwrap().settings.nguid;
+            assert!(settings.namespaces.iter().all(|other| other.nguid != nguid), "{own} of its own");
+        }
+    }
+
+    #[test]
     fn a_table_with_blocks_that_are_not_written_as_a_whole_is_refused() {
         let short = ControllerSettings { atomic_write_blocks: 4, ..settings() };
         let refused = Namespaces::of_table(&short, &made().table()).expect_err("two have blocks of 4 KiB");

@@ -76,6 +76,31 @@ fn a_format_leaves_nothing_and_changes_the_size_of_blocks() {
     }
 }
 
+/// A drive may be given more namespaces than its hosts can make; they have room for another where one was.
+#[test]
+fn each_of_many_namespaces_can_be_formatted_and_deleted() {
+    let sizes = format!("device.namespace_bytes=[{}\"rest\"]", "65536, ".repeat(299)).leak();
+    let running = Serving { set: vec![&*sizes].leak(), ..Serving::default() }.start();
+    let mut host = running.host("host").attach();
+    assert_eq!(list(&mut host.admin, identify::ACTIVE_NAMESPACES), (1..=300).collect::<Vec<_>>());
+    for id in [1, 16, 17, 299, 300] {
+        write_to(&mut host, id, 8, 8, &[id as u8; 4096]);
+    }
+    for id in [16, 17, 300] {
+        host.admin.done(Submission::format_nvm(id, 1, 0), Payload::None);
+        assert_eq!(namespace(&mut host.admin, id).block_bytes(), Some(4096));
+        assert!(read_from(&mut host, id, 1, 1, 4096) == [0; 4096], "namespace {id}");
+    }
+    let names: Vec<_> = (1..=300).map(|id| namespace(&mut host.admin, id).nguid()).collect();
+    host.admin.done(Submission::delete_namespace(299), Payload::None);
+    assert_eq!(create(&mut host.admin, 128, 0), (299, Status::SUCCESS));
+    assert_eq!(attach(&mut host.admin, 299, &[host.controller], true), Status::SUCCESS);
+    assert!(!names.contains(&namespace(&mut host.admin, 299).nguid()));
+    assert!(read_from(&mut host, 299, 8, 8, 4096) == [0; 4096], "what was there is gone");
+    assert!(read_from(&mut host, 1, 8, 8, 4096) == [1; 4096]);
+    assert!(running.end().durable);
+}
+
 #[test]
 fn formats_that_are_not_there_are_refused() {
     let running = Serving { lba_bytes: 4096, ..Serving::default() }.start();
