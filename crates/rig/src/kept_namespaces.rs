@@ -2,12 +2,18 @@
 
 use crate::build::BuildError;
 use crate::media_file::{MediaFile, MediaFileError};
-use crate::serve::NAMESPACES_MAX;
+use crate::serve::MADE_MAX;
 use crate::table_slots::TABLE_BYTES_MAX;
 use nvme::{ControllerSettings, Namespaces, TableError};
 use target::KeepTable;
 
-const _: () = assert!(Namespaces::table_bytes_max(NAMESPACES_MAX) <= TABLE_BYTES_MAX, "a slot has room for all");
+/// Namespaces that a file can keep: a slot has room for their table. Beside their sizes the header has room for what else names a drive.
+pub(crate) const KEPT_MAX: u32 = {
+    let head = Namespaces::table_bytes_max(0);
+    ((TABLE_BYTES_MAX - head) / (Namespaces::table_bytes_max(1) - head)) as u32
+};
+
+const _: () = assert!(MADE_MAX <= KEPT_MAX, "a slot has room for all that hosts make");
 
 /// The namespaces and what keeps them.
 pub(crate) struct KeptNamespaces {

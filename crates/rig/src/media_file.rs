@@ -20,6 +20,7 @@ mod switch;
 pub(crate) use past::Past;
 
 use crate::hardware::Standstill;
+use crate::kept_namespaces::KEPT_MAX;
 use crate::table_slots::{SLOTS_BYTES, TableSlots};
 use aside::Aside;
 use flash::{Contents, DRAW, Geometry, StoredBlock, StoredPage};
@@ -74,6 +75,16 @@ pub enum MediaFileError {
         file: String,
         /// What it is.
         found: String,
+    },
+    /// More namespaces than it has room to keep.
+    #[error(
+        "{file}: device.namespace_bytes has {found} namespaces; expected at most {KEPT_MAX}, which a media file can keep"
+    )]
+    TooManyNamespaces {
+        /// The file, which was not made.
+        file: String,
+        /// How many the drive has.
+        found: usize,
     },
     /// Made by a drive of another kind.
     #[error("{file}: {field} is {found}; expected {expected}, as this drive has")]

@@ -1,7 +1,8 @@
 //! What a file keeps of a drive: its pages, as they were when its last process ended, however that was.
 
 use crate::build::{BuildError, Device};
-use crate::media_file::MediaFile;
+use crate::kept_namespaces::KEPT_MAX;
+use crate::media_file::{MediaFile, MediaFileError};
 use firmware::{MappingScheme, Settings};
 use flash::Contents;
 use std::path::Path;
@@ -18,7 +19,11 @@ pub(crate) struct Kept {
 impl Kept {
     /// Opens the file of a drive.
     pub(crate) fn open(device: &Device, path: &Path) -> Result<Kept, BuildError> {
-        let geometry = &device.drive.geometry;
+        let (geometry, namespaces) = (&device.drive.geometry, device.drive.namespaces.len());
+        if namespaces > KEPT_MAX as usize {
+            let file = path.display().to_string();
+            return Err(MediaFileError::TooManyNamespaces { file, found: namespaces }.into());
+        }
         let page_words = device.fresh(ChannelId(0)).page_words();
         let fails = device.faults.is_some();
         let (file, is_new) = MediaFile::open(path, geometry, page_words, &identity(device), fails)?;

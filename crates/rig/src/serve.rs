@@ -403,7 +403,7 @@ fn identified(mut controller: ControllerSettings, subsystem: &str, buffer: Bytes
     controller.queue_entries_max = DEPTH.into();
     // One of the device's is the front end's own.
     controller.io_queues_max -= 1;
-    controller.managed_namespaces = NAMESPACES_MAX;
+    controller.managed_namespaces = MADE_MAX;
     let transfer = controller.transfer_max.unwrap_or(Bytes(0));
     controller.ready_within = ready_within(controller.io_queues_max, transfer, buffer);
     // Queues of all hosts share the drive in one circle: the classes of one would be at the cost of the others.
@@ -428,8 +428,8 @@ const READY_WITHIN: Span = Span::from_secs(60);
 /// A quarter of what was seen of a drive with page mapping that had a gibibyte of writes under way and was done after five seconds.
 const SLOWEST: BytesPerSecond = BytesPerSecond(48 << 20);
 
-/// Namespaces that hosts can have of a served drive.
-pub(crate) const NAMESPACES_MAX: u32 = 16;
+/// Namespaces that hosts can have of a served drive, if it is not configured with more.
+pub(crate) const MADE_MAX: u32 = 16;
 
 /// 128 bits of FNV-1a: offset basis and prime as its authors give them.
 fn fingerprint(bytes: &[u8]) -> u128 {

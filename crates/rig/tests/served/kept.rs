@@ -302,6 +302,35 @@ fn a_file_that_is_not_its_own_or_not_whole_is_refused_by_name() {
     refused(serving("deepflash", &scratch.0), "too short");
 }
 
+/// The table of the namespaces has its place in the file, and so have their sizes in its header.
+#[test]
+fn a_file_keeps_as_many_namespaces_as_it_has_room_for() {
+    let of = |count: usize| {
+        let sizes = format!("device.namespace_bytes=[{}\"rest\"]", "65536, ".repeat(count - 1)).leak();
+        let set: &'static [&'static str] = vec![&*sizes].leak();
+        set
+    };
+    let scratch = Scratch::new("kept-many");
+    let many = |count| Serving { set: of(count), ..serving("deepflash", &scratch.0) };
+    for count in [64, 71, 401] {
+        let said = refusal(many(count));
+        let due =
+            format!("device.namespace_bytes has {count} namespaces; expected at most 63, which a media file can keep");
+        assert_eq!(said, format!("{}: {due}", scratch.0.display()));
+        assert!(!scratch.0.exists(), "{count}");
+    }
+    let space = |host: &mut Host, id| crate::namespaces::namespace(&mut host.admin, id).block_bytes();
+    for block_bytes in [512, 4096] {
+        let running = many(63).start();
+        let mut host = running.host("host").attach();
+        assert_eq!([1, 17, 62, 63].map(|id| space(&mut host, id)), [512, block_bytes, 512, block_bytes].map(Some));
+        for id in [17, 63] {
+            host.admin.done(Submission::format_nvm(id, 1, 0), Payload::None);
+        }
+        assert!(running.end().durable);
+    }
+}
+
 /// Payload is checked when it is read: what the file lost is a media error, and the rest of the drive goes on.
 #[test]
 fn a_damaged_page_is_a_media_error_and_not_other_data() {
