@@ -88,6 +88,9 @@ impl DriveShape {
 /// The longest page: its out-of-band entry has a mark for each of 32 sectors.
 const PAGE_BYTES_MAX: u64 = 32 * SECTOR_BYTES;
 
+/// Namespaces of a drive: a request has 16 bits to say which it is for.
+pub const NAMESPACES_MAX: usize = 1 << 16;
+
 /// A drive that cannot be.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum DriveError {
@@ -101,6 +104,9 @@ pub enum DriveError {
         /// Pages of the array.
         pages: u64,
     },
+    /// None, or more namespaces than requests can tell apart.
+    #[error("{0} namespaces; expected 1 to {NAMESPACES_MAX}")]
+    Namespaces(usize),
     /// A namespace of no size.
     #[error("namespace {0} has no sectors")]
     EmptyNamespace(usize),
@@ -142,6 +148,9 @@ impl Drive {
         }
         if u64::from(shape.transfer_sectors) * SECTOR_BYTES > LOCK_REGION.0 {
             return Err(DriveError::Transfer(shape.transfer_sectors));
+        }
+        if !(1..=NAMESPACES_MAX).contains(&shape.namespaces.len()) {
+            return Err(DriveError::Namespaces(shape.namespaces.len()));
         }
         let sectors_per_page = page / SECTOR_BYTES;
         let (mut namespaces, mut at) = (Vec::new(), 0u64);

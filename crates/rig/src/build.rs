@@ -543,7 +543,7 @@ impl Device {
     }
 
     pub(crate) fn controller_settings(&self) -> ControllerSettings {
-        let namespaces = self.drive.namespaces.iter().enumerate();
+        let namespaces = self.drive.namespaces.iter().zip(1u128..);
         let scale = self.drive.format.sectors();
         ControllerSettings {
             vendor: VENDOR,
@@ -574,15 +574,26 @@ impl Device {
             shadow_doorbells: false,
             metadata: self.drive.tags,
             namespaces: namespaces
-                .map(|(index, &sectors)| NamespaceSettings {
+                .map(|(&sectors, number)| NamespaceSettings {
                     blocks: sectors / scale,
                     block_bytes: (SECTOR_BYTES * scale) as u32,
                     metadata: false,
                     protection: Protection::None,
-                    nguid: [index as u8 + 1; 16],
+                    nguid: (number << 64).to_be_bytes(),
                     eui64: [0; 8],
                 })
                 .collect(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn each_of_many_namespaces_has_a_name() {
+        let mut device = crate::check::small::Small::default().device();
+        device.drive.namespaces = vec![8; 1000];
+        let names = device.controller_settings().namespaces.into_iter().map(|space| space.nguid);
+        assert_eq!(names.filter(|name| *name != [0; 16]).collect::<std::collections::BTreeSet<_>>().len(), 1000);
     }
 }

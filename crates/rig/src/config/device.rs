@@ -224,6 +224,9 @@ fn user_bytes(from: &Layered, geometry: &Geometry) -> Result<Bytes, ConfigError>
     Ok(page * (user.0 / page.0))
 }
 
+/// Namespaces that a configuration names: a host is told of so many in one list (Base, CNS 02h). A replay may deal the drive to more.
+const NAMESPACES_MAX: usize = 1024;
+
 /// Sectors of each namespace: whole pages, together no more than hosts see.
 fn namespaces(from: &Layered, user: Bytes, page: Bytes) -> Result<Vec<u64>, ConfigError> {
     const KEY: &str = "device.namespace_bytes";
@@ -235,8 +238,9 @@ fn namespaces(from: &Layered, user: Bytes, page: Bytes) -> Result<Vec<u64>, Conf
         .map(|value| if value.is_text("rest") { Some(None) } else { Bytes::read(value, KEY).map(Some) })
         .collect();
     let sizes = sizes.ok_or_else(|| from.refuse(KEY, "sizes, one of which may be \"rest\""))?;
-    if sizes.is_empty() || sizes.len() > 1024 || sizes.iter().filter(|size| size.is_none()).count() > 1 {
-        return Err(from.refuse(KEY, "1 to 1024 sizes, one of which may be \"rest\""));
+    let rests = sizes.iter().filter(|size| size.is_none()).count();
+    if !(1..=NAMESPACES_MAX).contains(&sizes.len()) || rests > 1 {
+        return Err(from.refuse(KEY, format!("1 to {NAMESPACES_MAX} sizes, one of which may be \"rest\"")));
     }
     let given = sizes.iter().flatten().fold(0u64, |sum, size| sum.saturating_add(size.0));
     let Some(rest) = user.0.checked_sub(given) else {

@@ -3,7 +3,10 @@
 use crate::configured;
 use crate::small::{Small, mixed};
 use firmware::architecture::{ARCHITECTURES, DrawError};
-use firmware::{Drive, DriveShape, MappingScheme, MergeKind, has_spares, shares, spare_left};
+use firmware::{
+    Drive, DriveError, DriveShape, MappingScheme, MergeKind, NAMESPACES_MAX, has_spares, shares, spare_left,
+};
+use flash::{Geometry, Shape};
 use host::{Pace, Phase};
 use report::Summary;
 use rig::{BuildError, Fill, Session, run_on_threads};
@@ -200,6 +203,17 @@ fn groups_are_spare_beyond_what_an_architecture_is_not_drawn_without() {
             assert_eq!(has_spares(architecture, &drive, &device.settings, &drawing.tables), lost <= all, "{name}");
         }
     }
+}
+
+/// As many as a trace can have devices, of a page each.
+#[test]
+fn a_drive_has_no_more_namespaces_than_requests_can_name() {
+    let shape = Shape { blocks_per_plane: 1 << 13, ..*Small::default().device().drive.geometry.shape() };
+    let geometry = Geometry::new(shape).expect("an array");
+    let drawn = |count| Drive::new(DriveShape::plain(geometry.clone(), vec![8; count]), 0).map(drop);
+    assert_eq!([1, NAMESPACES_MAX].map(drawn), [Ok(()), Ok(())]);
+    let refused = |count| Err(DriveError::Namespaces(count));
+    assert_eq!([0, NAMESPACES_MAX + 1].map(drawn), [refused(0), refused(NAMESPACES_MAX + 1)]);
 }
 
 #[test]
