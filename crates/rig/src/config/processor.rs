@@ -15,7 +15,10 @@ pub(super) fn read(from: &Layered, name: &str) -> Result<Processor, ConfigError>
     // Parts of a cycle stand for cores that issue several instructions in one.
     let slot = |key: &str| -> Result<Span, ConfigError> {
         let cycles: f64 = from.within(key, 0.01, 1_000.0)?;
-        Ok(Span::from_nanos_f64(cycles * 1e3 / f64::from(clock_mhz)))
+        match Span::from_nanos_f64(cycles * 1e3 / f64::from(clock_mhz)) {
+            Span::ZERO => Err(from.refuse(key, format!("a picosecond or more of processor.clock_mhz = {clock_mhz}"))),
+            slot => Ok(slot),
+        }
     };
     let (thread_slot, core_slot) = (slot("processor.thread_slot_cycles")?, slot("processor.core_slot_cycles")?);
     if thread_slot < core_slot {
@@ -84,4 +87,29 @@ fn lines_held(from: &Layered) -> Result<u32, ConfigError> {
         return Ok(held);
     }
     Err(from.refuse("processor.lines.held", "a power of two up to 268435456"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Layers;
+
+    #[test]
+    fn a_slot_takes_time() {
+        let of = |clock_mhz: u32, slots: [&str; 2]| {
+            let [core, thread] = slots;
+            let keys = [
+                format!("processor.clock_mhz={clock_mhz}"),
+                format!("processor.core_slot_cycles={core}"),
+                format!("processor.thread_slot_cycles={thread}"),
+            ];
+            let layers = keys.iter().try_fold(Layers::new(), |layers, key| layers.set(key)).unwrap();
+            layers.resolve().map(|resolved| resolved.processor.core_slot.picos()).map_err(|error| error.to_string())
+        };
+        let refused = |key| {
+            format!("--set: processor.{key} is 0.01; expected a picosecond or more of processor.clock_mhz = 100000")
+        };
+        assert_eq!(of(100_000, ["0.01", "0.01"]), Err(refused("thread_slot_cycles")));
+        assert_eq!(of(100_000, ["0.01", "1"]), Err(refused("core_slot_cycles")));
+        assert_eq!([of(100_000, ["0.1", "0.1"]), of(1_000, ["0.01", "0.01"])], [Ok(1), Ok(10)]);
+    }
 }
