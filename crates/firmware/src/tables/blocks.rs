@@ -543,10 +543,10 @@ impl BlockGroups {
 }
 
 /// Groups kept for checkpoints: two of the whole page map (the hybrid map is smaller) and two groups to spare, but at most an eighth of
-/// the array.
+/// the array, of which two are needed. Where these are all, no TRANS thread has one, and there is no room for what it needs.
 pub(crate) fn journal_groups(drive: &Drive) -> u32 {
     let groups = drive.geometry().block_count() / drive.geometry().shape().planes_per_die;
-    (2 * map_groups(drive) + 2).min(groups / 8).max(2)
+    (2 * map_groups(drive) + 2).min(groups / 8).max(2).min(groups)
 }
 
 /// Groups that a checkpoint of the whole page map takes.

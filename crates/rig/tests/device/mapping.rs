@@ -205,6 +205,27 @@ fn groups_are_spare_beyond_what_an_architecture_is_not_drawn_without() {
     }
 }
 
+/// The least that an array can be: checkpoints alone would have more groups.
+#[test]
+fn an_array_of_one_group_or_two_has_no_room() {
+    for (&architecture, blocks_per_plane) in ARCHITECTURES.iter().flat_map(|one| [(one, 1), (one, 2)]) {
+        let mut device = Small { architecture, ..Small::default() }.device();
+        let shape = Shape {
+            channels: 1,
+            packages_per_channel: 1,
+            dies_per_package: 1,
+            planes_per_die: 1,
+            blocks_per_plane,
+            ..*device.drive.geometry.shape()
+        };
+        device.drive.geometry = Geometry::new(shape).expect("an array");
+        device.drive.namespaces = vec![8];
+        let drawn = device.draw().map(drop);
+        let is_refused = matches!(drawn, Err(BuildError::Draw(DrawError::NoRoom { trans: 0, pages: 1, .. })));
+        assert!(is_refused, "{}, {blocks_per_plane} groups: {drawn:?}", architecture.name());
+    }
+}
+
 /// As many as a trace can have devices, of a page each.
 #[test]
 fn a_drive_has_no_more_namespaces_than_requests_can_name() {
