@@ -188,10 +188,13 @@ pub struct JournalSettings {
     pub window_per_group: u16,
 }
 
+/// The most pages of a checkpoint under way for each group that it takes: each has memory of its own for a whole page.
+const JOURNAL_WINDOW_MAX: u16 = 256;
+
 impl JournalSettings {
     /// Pages under way at most, where a checkpoint of the whole map takes so many groups.
     pub fn frames(&self, map_groups: u32) -> u32 {
-        u32::from(self.window).max(u32::from(self.window_per_group) * map_groups)
+        u32::from(self.window).max(u32::from(self.window_per_group).saturating_mul(map_groups))
     }
 }
 
@@ -362,6 +365,10 @@ impl Settings {
             let (key, value) = ("journal.window".into(), "0".into());
             return Err(SettingsError { key, value, expected: "more than 0".into() });
         }
+        if self.journal.window_per_group > JOURNAL_WINDOW_MAX {
+            let (key, value) = ("journal.window_per_group".into(), self.journal.window_per_group.to_string());
+            return Err(SettingsError { key, value, expected: format!("0 to {JOURNAL_WINDOW_MAX}") });
+        }
         if !(self.journal.busy_share > 0.0 && self.journal.busy_share <= 1.0) {
             let (key, value) = ("journal.busy_share".into(), self.journal.busy_share.to_string());
             return Err(SettingsError { key, value, expected: "a share above 0, up to 1".into() });
@@ -373,5 +380,25 @@ impl Settings {
             return Err(SettingsError { key: trans_key.into(), value: self.parts.trans.to_string(), expected });
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_of_more_groups_has_no_fewer_pages_under_way() {
+        let (interval, patience) = (Span::from_millis(100), Span::ZERO);
+        let journal = |window_per_group| JournalSettings {
+            interval,
+            only_when_idle: false,
+            patience,
+            busy_share: 0.25,
+            window: 16,
+            window_per_group,
+        };
+        assert_eq!([0, 3, 4, 8192].map(|groups| journal(4).frames(groups)), [16, 16, 16, 32_768]);
+        assert_eq!([65_537, 65_538, u32::MAX].map(|groups| journal(u16::MAX).frames(groups)), [u32::MAX; 3]);
     }
 }

@@ -250,4 +250,14 @@ mod tests {
             assert!(message.contains(&expected), "{architecture}: {message}");
         }
     }
+
+    #[test]
+    fn a_checkpoint_has_no_more_pages_under_way_than_there_is_memory_for() {
+        let of = |pages: u16| {
+            let layers = Layers::new().set(&format!("journal.window_per_group={pages}")).unwrap();
+            layers.resolve().err().map(|error| error.to_string())
+        };
+        let refusal = "--set: journal.window_per_group is 257; expected 0 to 256";
+        assert_eq!([0, 256, 257].map(of), [None, None, Some(refusal.to_string())]);
+    }
 }
