@@ -7,6 +7,7 @@
 //! the buffer, or the range lock of the command, keeps readers away. Nothing keeps them away from a page that is moved, so its
 //! map entry changes only when the new place is programmed.
 
+mod buried;
 mod held;
 mod hybrid;
 mod moves;
@@ -20,6 +21,7 @@ use crate::policies::trans_of;
 use crate::spares::needs;
 use crate::stages::Answers;
 use crate::{AddressSplit, Drive, Firmware, Mapping, MappingScheme, Mutation, Settings, Spares, Tables, Turn, Work};
+use buried::Buried;
 use held::Held;
 pub(crate) use held::Waiting;
 use hybrid::HybridPlaces;
@@ -29,7 +31,6 @@ pub use page::write_points_of;
 pub(crate) use page::{kept_for, moves_at_a_time, reclaims_at_a_time, victims_at_a_time, write_points};
 use prefetch_index::prefetch_index;
 use stage::{Accepts, Address, LineId, Stage};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
 pub use working::Working;
@@ -132,8 +133,8 @@ pub(crate) struct Trans {
     /// Where the page of each frame was before this thread sent the frame to be programmed, plus 1. If the program fails and there is
     /// no other place, it is there still.
     before: Vec<u32>,
-    /// The same of the tombstones, by their frames: each page and where it was.
-    buried: BTreeMap<u32, Vec<(Lpn, Option<Ppn>)>>,
+    /// The same of the tombstones.
+    buried: Buried,
     /// Reclaims that were asked for and are under way.
     reclaiming: u32,
     /// Requests of the host that wait for it.
@@ -164,7 +165,7 @@ impl Trans {
             spares,
             split: settings.split,
             threads: settings.parts.trans,
-            buried: BTreeMap::new(),
+            buried: Buried::default(),
             tickets: shared.then(|| vec![0; fcmd.len()]),
             fcmd,
             answers,
@@ -258,6 +259,7 @@ impl Trans {
 
     /// Serves a request of the host, or tells that it must wait.
     fn serve(&mut self, turn: &mut Turn<'_>, request: &TransRequest) -> bool {
+        self.buried.forget(request.frame);
         match request.operation {
             TransOperation::Read => self.read(turn, request),
             TransOperation::Write => {
@@ -318,7 +320,7 @@ impl Trans {
         }
         let mut before = Vec::with_capacity(lpns.len());
         let Some(to) = self.places.bury(turn, &lpns, &mut before) else { return false };
-        self.buried.insert(request.frame, lpns.into_iter().zip(before).collect());
+        self.buried.keep(request.frame, lpns.into_iter().zip(before).collect());
         self.tables.frames.clear(request.frame, 0, self.drive.page_words());
         self.label_tombstone(request);
         self.ask_flash(turn, flash::Operation::Program, to, request);

@@ -71,10 +71,10 @@ impl Trans {
                     self.moving.swap_remove(at);
                     self.tables.groups.arrived(bad);
                 }
-                None if is_superseded => {}
+                None if is_superseded => self.buried.forget(request.frame),
                 // Of a write that fails nothing is left, and what was there before counts again.
                 None if self.tables.frames.tombstone(request.frame).is_some() => {
-                    let buried = self.buried.remove(&request.frame).expect("it was kept when it got its place");
+                    let buried = self.buried.take(request.frame);
                     buried.iter().for_each(|&(lpn, before)| self.places.remap(turn, lpn, before));
                 }
                 None => {
