@@ -532,7 +532,7 @@ mod tests {
         all.attach(second, &[1], true).unwrap();
         let entry = all.translate(1, &Submission::write_zeroes(second, 3, 512)).unwrap();
         assert_eq!((entry.namespace(), entry.slba(), entry.block_count()), (1, 2048 + 24, 4096));
-        assert!(entry.zeroes_may_deallocate());
+        assert_eq!(entry.dword(12) >> 16, 1 << 9, "it may deallocate them");
         assert_eq!(all.translate(1, &Submission::flush(1)), Err(Status::INVALID_FIELD), "not attached");
         let trim = Submission::dataset_management(second, 1, DataPointer::default());
         let mut words = DsmRange { attributes: 5, blocks: 2, slba: 510 }.encode().to_vec();

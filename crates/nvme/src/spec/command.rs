@@ -148,12 +148,6 @@ impl Submission {
         self.dword(13) & PASSES_MARKED != 0
     }
 
-    /// Whether a Write Zeroes may deallocate what it zeroes.
-    #[inline]
-    pub const fn zeroes_may_deallocate(&self) -> bool {
-        self.dword(12) & DEALLOCATE != 0
-    }
-
     /// Ranges a Dataset Management command brings: 1 to 256.
     #[inline]
     pub const fn dsm_range_count(&self) -> u32 {
@@ -418,7 +412,7 @@ mod tests {
     fn dataset_management_counts_from_one() {
         let trim = Submission::dataset_management(1, 256, DataPointer::default());
         assert_eq!((trim.dsm_range_count(), trim.dsm_deallocates()), (256, true));
-        assert!(Submission::write_zeroes(1, 0, 1).zeroes_may_deallocate());
+        assert_eq!(Submission::write_zeroes(1, 0, 1).dword(12), 1 << 25, "one block, which may be deallocated");
     }
 
     proptest! {
