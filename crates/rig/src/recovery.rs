@@ -11,6 +11,7 @@ use firmware::boot::{self, Boot, BootDrawing};
 use firmware::{Drive, Tables};
 use flash::{Channel, Contents};
 use sim::{Processor, Sim};
+use stage::NoProbe;
 use std::sync::{Arc, Mutex};
 use units::{Span, StageId, Time};
 
@@ -90,7 +91,8 @@ pub(crate) fn recover(
     }
     blueprint.check().map_err(crate::BuildError::from)?;
     let ids: Vec<StageId> = channels.iter().map(|slot| slot.id()).collect();
-    let mut sim = Sim::new(blueprint, processor);
+    let sim = if device.audit { Sim::counting } else { Sim::with_probe };
+    let mut sim = sim(blueprint, processor, NoProbe);
     let ended = sim.run_before(end);
     if let Some(fault) = ledger.lock().expect("nobody panics with the ledger").fault {
         return Err(SessionError::Media(fault));

@@ -136,7 +136,8 @@ impl Session {
             events_max,
         );
         meter.samples = device.series.map(|interval| Box::new(Samples::new(interval, &parts, &places)));
-        let sim = Sim::with_probe(blueprint, processor, meter);
+        let sim = if device.audit { Sim::counting } else { Sim::with_probe };
+        let sim = sim(blueprint, processor, meter);
         let pages = drive.pages();
         let mut session = Session {
             sim,

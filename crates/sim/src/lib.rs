@@ -10,6 +10,7 @@
 mod alarms;
 mod core;
 mod dispatch;
+mod edges;
 mod lines;
 mod nodes;
 mod processor;

@@ -3,6 +3,7 @@
 use crate::alarms::Alarms;
 use crate::core::{CoreUsage, Cores, TurnUnderWay};
 use crate::dispatch::{Dispatch, HARDWARE, Seat};
+use crate::edges::Edges;
 use crate::lines::Lines;
 use crate::nodes::Line;
 use crate::processor::Processor;
@@ -63,6 +64,8 @@ pub struct Sim<V: Vocabulary, P: Probe<V> = NoProbe> {
     /// What a turn in hardware leaves, which is over at once.
     hardware_outbox: Outbox<V>,
     no_prices: Vec<Price>,
+    /// What is under way on each edge, where that is counted.
+    edges: Option<Edges>,
     probe: P,
     digest: u64,
     events: u64,
@@ -108,6 +111,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             now: Time::ZERO,
             hardware_outbox: Outbox::default(),
             no_prices: vec![Price::default(); V::WORK.len()],
+            edges: None,
             probe,
             digest: 0xcbf2_9ce4_8422_2325,
             events: 0,
@@ -118,6 +122,12 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             sim.alarms.set(StageId(seat as u16), Time::ZERO);
         }
         sim
+    }
+
+    /// The same, and what is under way on each edge is counted: more than the plan admits is our own fault. The run is the same.
+    pub fn counting(plan: Blueprint<V>, processor: Processor, probe: P) -> Self {
+        let edges = Some(Edges::of(&plan));
+        Sim { edges, ..Sim::with_probe(plan, processor, probe) }
     }
 
     /// Runs until a stage halts the run or nothing is left to happen; whether it was halted. Can be called again.
@@ -233,6 +243,9 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         };
         let mut cost = turn.finish();
         if let Some(from) = from {
+            if let Some(edges) = &mut self.edges {
+                edges.comes(from, stage);
+            }
             // Hardware is no number of a core, and so farther away than any is.
             let way = usize::from(seats[from.index()].core).abs_diff(usize::from(home));
             cost.stall += *self.hops.get(way).unwrap_or(&processor.hops.hardware);
@@ -275,6 +288,9 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
                 self.probe.note(stage, now, note);
             }
         }
+        if let Some(edges) = &mut self.edges {
+            outbox.sends.iter().for_each(|&(to, _)| edges.leaves(stage, to));
+        }
         let arrives = now + self.processor.hops.hardware;
         for &(to, ref message) in &outbox.sends {
             let (seat, messages) = (&mut self.dispatch.seats[to.index()], &mut self.dispatch.messages);
@@ -314,6 +330,9 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     fn unlock(&mut self, stage: StageId) {
         for lock in self.outboxes[stage.index()].unlocks.drain(..) {
             if let Some(next) = lock.release() {
+                if let Some(edges) = &mut self.edges {
+                    edges.leaves(stage, next);
+                }
                 self.dispatch.deliver(stage, next, &V::lock_granted(lock.id()), self.now);
             }
         }
@@ -329,6 +348,9 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         match node {
             Some(node) => {
                 let node = self.dispatch.messages.free(node);
+                if let Some(edges) = &mut self.edges {
+                    edges.comes(node.from, stage);
+                }
                 (subject, from) = (V::subject(&node.message), Some(node.from));
                 seat.stage.on_message(&mut turn, &node.message);
             }
@@ -370,6 +392,9 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     #[inline(always)]
     fn send_from_hardware(&mut self, from: StageId) {
         let dispatch = &mut self.dispatch;
+        if let Some(edges) = &mut self.edges {
+            self.hardware_outbox.sends.iter().for_each(|&(to, _)| edges.leaves(from, to));
+        }
         for &(to, ref message) in &self.hardware_outbox.sends {
             let seat = &dispatch.seats[to.index()];
             if seat.core == HARDWARE {

@@ -1,7 +1,7 @@
 //! The modelled core against sums done by hand: issue slots are shared, stalls are not, and runs repeat.
 
 use sim::{Hops, LinePrices, Processor, Sim};
-use stage::{Accepts, Address, Blueprint, Place, Price, Stage, Turn, Vocabulary};
+use stage::{Accepts, Address, Blueprint, NoProbe, Place, Price, Stage, Turn, Vocabulary};
 use units::{CoreId, Hertz, Span, Time};
 
 struct Words;
@@ -289,4 +289,37 @@ fn an_alarm_that_is_always_due_leaves_turns_for_messages() {
     let mut sim = Sim::new(plan, processor(100, Span::ZERO));
     assert!(sim.run());
     assert!(sim.now() < Time::ZERO + nanos(2_000), "looks went on until {}", sim.now());
+}
+
+/// One stage sends another so many messages at once; of those to it three may be under way, of all others as many as it has room for.
+fn sends_at_once(messages: usize) -> Blueprint<Words> {
+    let mut plan = Blueprint::<Words>::default();
+    let starter = plan.reserve("starter", "starter".into(), Place::Hardware, 0);
+    let other = plan.reserve("starter", "other".into(), Place::Hardware, 0);
+    let worker = plan.reserve::<Worker>("worker", "worker".into(), Place::Core(CoreId(0)), 64);
+    let to_worker = [2, 1].map(|at_most| plan.connect(starter, worker, at_most));
+    let _: Address<Message> = plan.connect(other, worker, 60);
+    plan.install(starter, Starter { workers: vec![to_worker[0]; messages], balls: 1 });
+    plan.install(other, Starter { workers: Vec::new(), balls: 0 });
+    plan.install(worker, Worker { again: None });
+    plan
+}
+
+#[test]
+fn what_is_counted_on_the_edges_changes_no_run() {
+    let run = |mut sim: Sim<Words>| {
+        assert!(!sim.run(), "it ends by running dry");
+        sim.digest()
+    };
+    let processor = || processor(100, Span::ZERO);
+    let counted = run(Sim::counting(sends_at_once(3), processor(), NoProbe));
+    assert_eq!(counted, run(Sim::new(sends_at_once(3), processor())));
+    // Nobody counts them there, and the inbox has room.
+    run(Sim::new(sends_at_once(4), processor()));
+}
+
+#[test]
+#[should_panic(expected = "more than the 3 messages that the plan admits are under way from starter to worker")]
+fn more_than_the_edges_of_a_pair_admit_is_our_own_fault() {
+    Sim::counting(sends_at_once(4), processor(100, Span::ZERO), NoProbe).run();
 }

@@ -146,12 +146,11 @@ impl<V: Vocabulary> Blueprint<V> {
         Address { id: to.id, accepts: PhantomData }
     }
 
-    /// Lets stages that share locks wake each other: a release tells who has waited longest. A stage waits for one lock at a time.
+    /// Lets stages that share locks wake each other: a release tells who has waited longest. That may be the stage itself, if it asks
+    /// again in the turn in which it gives the lock back. A stage waits for one lock at a time, and nobody else can be told of one.
     pub fn share_locks<S: ?Sized>(&mut self, among: &[Slot<S>]) {
         for (from, to) in among.iter().flat_map(|from| among.iter().map(move |to| (from.id, to.id))) {
-            if from != to {
-                self.edges.push(Edge { from, to, at_most: 1 });
-            }
+            self.edges.push(Edge { from, to, at_most: 1 });
         }
     }
 

@@ -103,6 +103,10 @@ impl Crew {
         // Regions are dealt to the threads round robin; here they stand in their order again.
         let guarded: Vec<(Part, Guarded<AnyStage>)> =
             guarded.into_iter().map(|(part, stage)| (part, Guarded::new(plan.lock(), stage))).collect();
+        for Sharing { group: sharers, .. } in staff.shared {
+            let among = slots.iter().filter(|(group, _)| group == sharers).map(|&(_, slot)| slot);
+            plan.share_locks(&among.collect::<Vec<_>>());
+        }
         for (group, slot, mut alone) in own {
             let shared = |part: &Part| staff.sharers(*part) == Some(group);
             let shares = staff.shared.iter().any(|sharing| sharing.group == group);
