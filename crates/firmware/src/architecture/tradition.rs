@@ -216,7 +216,8 @@ fn install_workers(drawing: &mut Drawing, shared: &Shared, groups: &Groups) {
     for (index, &slot) in groups.workers.iter().enumerate() {
         let ways = worker::Ways {
             link: plan.connect(slot, link.slot, 1),
-            posted: plan.connect(slot, link.slot, 1),
+            // It takes the next command without an answer of the link.
+            posted: plan.connect(slot, link.slot, shared.settings.commands.into()),
             idle: plan.connect(slot, groups.fetch, 1),
             fil: groups.fil.iter().map(|&fil| plan.connect(slot, fil, pages(shared))).collect(),
         };

@@ -4,6 +4,7 @@ mod classes;
 mod configured;
 mod counted;
 mod deallocated;
+mod edges;
 mod energy;
 mod flush;
 mod forced;
