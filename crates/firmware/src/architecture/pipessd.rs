@@ -168,8 +168,8 @@ fn install_back(drawing: &mut Drawing, materials: &Materials, stages: &Stages, p
     let (plan, hardware) = (&mut drawing.blueprint, &mut drawing.hardware);
     let Materials { drive, settings, .. } = materials;
     let slots = u32::from(settings.frames);
-    // A die is given two reads and two writes at most.
-    let each = 4 * drive.geometry().dies_per_channel();
+    // A die may have as many reads as it takes, and as many writes under them where these are suspended.
+    let each = 2 * u32::from(settings.flash.depth()) * drive.geometry().dies_per_channel();
     let channels = hardware.channels.iter().map(|&channel| plan.connect(stages.fil, channel, each)).collect();
     for &channel in &hardware.channels {
         hardware.finished.push(plan.connect(channel, stages.fil, each));

@@ -2,9 +2,11 @@
 //! receiver that is far away lets it become as much as it can.
 
 use crate::small::{Small, processor};
+use firmware::FlashSettings;
 use firmware::architecture::find;
+use flash::Suspend;
 use host::{Pace, Phase};
-use rig::{Device, Session};
+use rig::{Device, Fill, Session};
 use sim::{Hops, Processor};
 use units::{Bytes, SECTOR_BYTES, Span};
 use workload::{Parameters, Pattern, Recipe};
@@ -39,4 +41,19 @@ fn a_worker_has_more_completions_on_their_way_than_one() {
     let mut zeroes = Recipe::fixed("zeroes", Pattern::Random, 0.0, 512);
     zeroes.others.write_zeroes = 1.0;
     run(&small.device(), far_hardware(), vec![phase(&zeroes, Bytes::kib(64).0 / SECTOR_BYTES, 2_000)]);
+}
+
+/// Three writes of a die may be suspended for three reads: one that its cells are at, one on the bus, one in advance.
+#[test]
+fn a_die_of_the_pipeline_may_have_all_that_it_takes() {
+    let architecture = find("pipessd").expect("it is in the list");
+    let small = Small { architecture, depth: 32, fill: Fill::Sequential, ..Small::default() };
+    let mut device = small.device();
+    device.timing.cache_commands = true;
+    device.timing.suspend = Suspend { programs_max: 4, erases_max: 4, reads_max: 4, ..Suspend::OFF };
+    device.settings.flash =
+        FlashSettings { multi_plane: false, gather: Span::ZERO, suspend: true, cache_commands: true, ahead: true };
+    (device.settings.frames, device.settings.cache.size) = (512, Bytes::kib(256));
+    let half = Recipe::fixed("half", Pattern::Random, 0.5, 4096);
+    run(&device, far_hardware(), vec![phase(&half, small.sectors(), 8_000)]);
 }
