@@ -485,6 +485,7 @@ messages!(
     Transferred,
     LockRequest,
     LockSkip,
+    LockSkipped,
     LockReply,
     LockJoin,
     LockRelease,
@@ -518,6 +519,8 @@ impl Message {
             Message::Transfer(message) => message.key,
             Message::Transferred(message) => message.key,
             Message::LockRequest(message) => message.key,
+            Message::LockSkip(message) => message.key,
+            Message::LockSkipped(message) => message.key,
             Message::LockReply(message) => message.key,
             Message::LockJoin(message) => message.key,
             Message::LockRelease(message) => message.key,
@@ -534,7 +537,6 @@ impl Message {
             | Message::EventPulled(_)
             | Message::Fetch(_)
             | Message::Take(_)
-            | Message::LockSkip(_)
             | Message::ReclaimRequest(_)
             | Message::Reclaimed(_)
             | Message::QueueEased(_)

@@ -8,7 +8,7 @@ use crate::stages::bgc::{self, Bgc};
 use crate::stages::cache::Cache;
 use crate::stages::dies::DieLines;
 use crate::stages::fcmd::{self, Fcmd};
-use crate::stages::ilock::Ilock;
+use crate::stages::ilock::{self, Ilock};
 use crate::stages::layer::{AnyStage, Hold, Layer, Member, Part};
 use crate::stages::log::{self, Log};
 use crate::stages::nvmq::{self, Nvmq};
@@ -370,11 +370,14 @@ impl Site<'_> {
         let bounds = *bounds;
         let plan = &mut drawing.blueprint;
         for (index, &slot) in groups.ilock.iter().enumerate() {
-            let nvmq = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
-            let joins = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
+            let ways = ilock::Ways {
+                nvmq: connect(plan, slot, &groups.nvmq, 2 * bounds.commands),
+                joins: connect(plan, slot, &groups.nvmq, 2 * bounds.commands),
+                skipped: connect(plan, slot, &groups.nvmq, 2 * bounds.commands),
+            };
             let (shape, lock) = (materials.drive.shape(), materials.settings.lock);
             let lock = LockSettings { unit: lock.unit_of(shape.geometry.shape().page), ..lock };
-            let ilock = Ilock::new(index as u8, nvmq, joins, lock, in_order, shape.queues);
+            let ilock = Ilock::new(index as u8, ways, lock, in_order, shape.queues);
             crew.seat(slot, Part::Ilock, ilock);
         }
     }

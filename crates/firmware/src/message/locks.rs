@@ -75,15 +75,30 @@ pub struct LockRequest {
     pub under_way: u16,
 }
 
-/// A ticket that was dealt will not be used.
+/// A ticket that was dealt will not be used, because its command is refused.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, align(8))]
 pub struct LockSkip {
-    /// Whose queue.
+    /// Whose.
     pub key: CommandKey,
-    /// Which ILOCK thread is told.
-    pub thread: u8,
     /// The ticket.
     pub ticket: u32,
+    /// The command's slot at the thread that refuses it.
+    pub slot: u16,
+    /// Which thread that is.
+    pub nvmq: u8,
+    /// Which ILOCK thread is told.
+    pub thread: u8,
+}
+
+/// ILOCK knows of a ticket that will not be used.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(8))]
+pub struct LockSkipped {
+    /// Whose.
+    pub key: CommandKey,
+    /// The command's slot at the thread that refuses it.
+    pub slot: u16,
 }
 
 /// No place in an order.

@@ -11,7 +11,8 @@
 //! predecessor, because another thread took it, is kept until the gap is closed.
 
 use crate::message::{
-    LockId, LockJoin, LockRelease, LockReply, LockRequest, LockSkip, LockedRange, Message, NO_TICKET, next_ticket,
+    LockId, LockJoin, LockRelease, LockReply, LockRequest, LockSkip, LockSkipped, LockedRange, Message, NO_TICKET,
+    next_ticket,
 };
 use crate::stages::held::{HeldRanges, Met};
 use crate::{Firmware, LockSettings, Turn, Work};
@@ -19,11 +20,19 @@ use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
 use units::QueueId;
 
+/// Where ILOCK sends, by NVMQ thread.
+pub(crate) struct Ways {
+    pub(crate) nvmq: Vec<Address<LockReply>>,
+    pub(crate) joins: Vec<Address<LockJoin>>,
+    pub(crate) skipped: Vec<Address<LockSkipped>>,
+}
+
 /// One ILOCK thread, for its share of the lock regions.
 pub(crate) struct Ilock {
     thread: u8,
     nvmq: Vec<Address<LockReply>>,
     joins: Vec<Address<LockJoin>>,
+    skipped: Vec<Address<LockSkipped>>,
     settings: LockSettings,
     /// Whether a thread hears the answers in the order in which they were given: not where several threads run this part.
     in_order: bool,
@@ -44,20 +53,15 @@ impl Accepts<LockRelease> for Ilock {}
 
 impl Ilock {
     /// Thread `thread` of the group; `in_order` is false where several threads run it.
-    pub(crate) fn new(
-        thread: u8,
-        nvmq: Vec<Address<LockReply>>,
-        joins: Vec<Address<LockJoin>>,
-        settings: LockSettings,
-        in_order: bool,
-        queues: u32,
-    ) -> Self {
+    pub(crate) fn new(thread: u8, ways: Ways, settings: LockSettings, in_order: bool, queues: u32) -> Self {
+        let Ways { nvmq, joins, skipped } = ways;
         let next_ticket = vec![0; queues as usize + 1];
         Ilock {
             thread,
             under_way: vec![0; nvmq.len()],
             nvmq,
             joins,
+            skipped,
             settings,
             in_order,
             held: HeldRanges::new(settings.unit),
@@ -88,6 +92,12 @@ impl Ilock {
             next = next_ticket(next);
         }
         self.next_ticket[queue.index()] = next;
+    }
+
+    /// A command is refused. Who refuses it is told that its ticket is no longer on the way: it is admitted until then.
+    fn skip(&mut self, turn: &mut Turn<'_>, skip: LockSkip) {
+        turn.send(self.skipped[usize::from(skip.nvmq)], LockSkipped { key: skip.key, slot: skip.slot });
+        self.in_turn(turn, skip.key.queue(), skip.ticket, None);
     }
 
     fn admit(&mut self, turn: &mut Turn<'_>, request: &LockRequest) {
@@ -189,7 +199,7 @@ impl Stage<Firmware> for Ilock {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
         match *message {
             Message::LockRequest(ref request) => self.in_turn(turn, request.key.queue(), request.ticket, Some(request)),
-            Message::LockSkip(skip) => self.in_turn(turn, skip.key.queue(), skip.ticket, None),
+            Message::LockSkip(skip) => self.skip(turn, skip),
             Message::LockRelease(release) => self.release(turn, release),
             other => unreachable!("ILOCK was sent {other:?}"),
         }

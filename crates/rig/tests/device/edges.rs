@@ -1,14 +1,15 @@
 //! What the plan admits on its edges is enough, however much is under way. In virtual time what is under way on each is counted, and a
 //! receiver that is far away lets it become as much as it can.
 
-use crate::small::{Small, processor};
+use crate::media::failing;
+use crate::small::{Small, few, mixed, processor};
 use firmware::FlashSettings;
-use firmware::architecture::find;
+use firmware::architecture::{ARCHITECTURES, ThreadCounts, ThreadGroup, find};
 use flash::Suspend;
 use host::{Pace, Phase};
 use rig::{Device, Fill, Session};
 use sim::{Hops, Processor};
-use units::{Bytes, SECTOR_BYTES, Span};
+use units::{Bytes, CoreId, SECTOR_BYTES, Span};
 use workload::{Parameters, Pattern, Recipe};
 
 const FAR: Span = Span::from_micros(100);
@@ -17,6 +18,12 @@ const FAR: Span = Span::from_micros(100);
 fn far_hardware() -> Processor {
     let near = processor();
     Processor { hops: Hops { hardware: FAR, ..near.hops }, ..near }
+}
+
+/// Who takes a message of another core is held up by that: many wait for it.
+fn far_cores() -> Processor {
+    let near = processor();
+    Processor { hops: Hops { first: FAR, ..near.hops }, ..near }
 }
 
 fn phase(recipe: &Recipe, sectors: u64, ios: u64) -> Phase {
@@ -31,6 +38,16 @@ fn run(device: &Device, processor: Processor, phases: Vec<Phase>) -> Session {
         ended.unwrap_or_else(|error| panic!("{}: {error}", device.architecture.name()));
     }
     session
+}
+
+#[test]
+fn every_plan_admits_what_its_device_sends_however_far_receivers_are() {
+    for &architecture in ARCHITECTURES {
+        for processor in [far_hardware(), far_cores()] {
+            let small = Small { architecture, depth: 32, fill: Fill::Random { times: 1.0 }, ..Small::default() };
+            run(&small.device(), processor, vec![mixed("mixed", 1, small.sectors(), 4_000)]);
+        }
+    }
 }
 
 /// It writes zeroes into the cache and posts that, and does not wait for the link: a link that is far away has many to come.
@@ -56,4 +73,22 @@ fn a_die_of_the_pipeline_may_have_all_that_it_takes() {
     (device.settings.frames, device.settings.cache.size) = (512, Bytes::kib(256));
     let half = Recipe::fixed("half", Pattern::Random, 0.5, 4096);
     run(&device, far_hardware(), vec![phase(&half, small.sectors(), 8_000)]);
+}
+
+/// A drive that takes no more writes refuses them faster than ILOCK hears of their tickets.
+#[test]
+fn refused_commands_are_on_their_way_to_their_locks_no_more_than_others() {
+    let small = Small { queues: 1, depth: 63, fill: Fill::Sequential, ..Small::default() };
+    let architecture = small.architecture;
+    let alone = |threads: ThreadCounts, group: &ThreadGroup| threads.with(group.name, 1);
+    let threads = architecture.groups().iter().fold(few(architecture), alone);
+    let mut device = Device { faults: Some(failing(0.0, 1.0)), ..small.device() };
+    device.settings = device.settings.staffed(architecture, threads);
+    let one_core = architecture.place(threads, 1).expect("a core");
+    device.placement = one_core.with("ilock", vec![CoreId(1)]).expect("a thread of that group");
+    device.settings.commands = 8;
+    let writes = Recipe::fixed("writes", Pattern::Random, 0.0, 4096);
+    let (fills, refused) = (phase(&writes, small.sectors(), 30_000), phase(&writes, small.sectors(), 2_000));
+    let session = run(&device, far_cores(), vec![fills, refused]);
+    assert!(session.tables().groups.is_read_only(), "it still takes writes");
 }

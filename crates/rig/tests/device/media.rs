@@ -94,7 +94,7 @@ fn worn_flash_on_real_threads_is_never_wrong() {
 }
 
 /// Bits that never fail, so that what a test sees comes from operations that do.
-fn failing(program_failures: f64, erase_failures: f64) -> FaultSettings {
+pub(crate) fn failing(program_failures: f64, erase_failures: f64) -> FaultSettings {
     FaultSettings { errors: ErrorModel::default(), program_failures, erase_failures, ..worn() }
 }
 

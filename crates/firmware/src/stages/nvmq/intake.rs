@@ -378,10 +378,7 @@ impl Nvmq {
 
     fn start(&mut self, turn: &mut Turn<'_>, card: &Card, entry: &Submission) {
         match self.parse(card, entry) {
-            Err(status) => {
-                self.skip_tickets(turn, card);
-                self.post(turn, card.key, status.into());
-            }
+            Err(status) => self.refuse(turn, card, status),
             Ok(slot) => {
                 let command = self.slots.get(slot);
                 let (opcode, segments) = (command.opcode, command.segment_count);
@@ -395,14 +392,33 @@ impl Nvmq {
         }
     }
 
-    fn skip_tickets(&mut self, turn: &mut Turn<'_>, card: &Card) {
+    /// Refuses a command. One that has tickets is over when ILOCK has answered that it knows of them: else the host could send
+    /// any number of such commands, and nothing would bound what is on its way to ILOCK.
+    fn refuse(&mut self, turn: &mut Turn<'_>, card: &Card, status: Status) {
         let (opcode, Card { sector, sectors, .. }) = (Opcode::try_from(card.opcode).ok(), *card);
-        let Some(regions) = regions(&self.common.drive, Reach { opcode, sector, sectors }) else { return };
+        let regions = regions(&self.common.drive, Reach { opcode, sector, sectors });
+        let (Some(opcode), Some(regions)) = (opcode, regions.filter(|_| card.tickets != [NO_TICKET; 2])) else {
+            return self.post(turn, card.key, status.into());
+        };
+        let (slot, command) = self.slots.begin(*card, opcode);
+        command.fail(status);
+        self.publish_activity();
         for (region, ticket) in regions.into_iter().zip(card.tickets) {
             if ticket != NO_TICKET {
-                let thread = self.lock_thread(region);
-                turn.send(self.ways.skips[thread], LockSkip { key: card.key, thread: thread as u8, ticket });
+                let (thread, nvmq) = (self.lock_thread(region), self.index);
+                let skip = LockSkip { key: card.key, ticket, slot, nvmq, thread: thread as u8 };
+                turn.send(self.ways.skips[thread], skip);
+                self.slots.get_mut(slot).segments_left += 1;
             }
+        }
+    }
+
+    /// ILOCK knows that a ticket of a refused command will not be used.
+    pub(super) fn on_lock_skipped(&mut self, turn: &mut Turn<'_>, skipped: LockSkipped) {
+        let command = self.slots.get_mut(skipped.slot);
+        command.segments_left -= 1;
+        if command.segments_left == 0 {
+            self.complete(turn, skipped.slot);
         }
     }
 

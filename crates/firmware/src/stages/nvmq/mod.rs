@@ -111,6 +111,7 @@ impl Accepts<Forward> for Nvmq {}
 impl Accepts<Transferred> for Nvmq {}
 impl Accepts<LockReply> for Nvmq {}
 impl Accepts<LockJoin> for Nvmq {}
+impl Accepts<LockSkipped> for Nvmq {}
 impl Accepts<PageDone> for Nvmq {}
 impl Accepts<QueueEased> for Nvmq {}
 
@@ -197,6 +198,7 @@ impl Stage<Firmware> for Nvmq {
             },
             Message::LockReply(reply) => self.on_lock_reply(turn, reply),
             Message::LockJoin(join) => self.on_lock_join(turn, join),
+            Message::LockSkipped(skipped) => self.on_lock_skipped(turn, skipped),
             Message::PageDone(done) => self.on_page_done(turn, done),
             Message::QueueEased(eased) => self.on_queue_eased(turn, eased.queue),
             other => unreachable!("nvmq{} was sent {other:?}", self.index),
