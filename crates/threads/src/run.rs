@@ -98,7 +98,7 @@ impl<V: Vocabulary> Threads<V> {
     pub fn new(plan: Blueprint<V>, layout: Layout) -> Self {
         plan.check().unwrap_or_else(|fault| panic!("{fault}"));
         let homes = layout.homes(plan.parts(), plan.edges());
-        let rooms = rooms(&layout, &homes, plan.edges(), plan.memory.lock_count() > 0);
+        let rooms = rooms(&layout, &homes, plan.edges());
         let sleepers = (0..layout.threads).map(|_| Arc::default()).collect();
         let bells = (0..layout.threads).map(|_| Vec::new()).collect();
         let prices = vec![Price::default(); V::WORK.len()];
@@ -224,12 +224,9 @@ impl<V: Vocabulary> Threads<V> {
     }
 }
 
-/// The room of each ring: what the edges that cross it admit. Where there are locks, any stage may have to tell any
-/// other that a lock is its own, and a stage waits for one at a time.
-fn rooms(layout: &Layout, homes: &[usize], edges: &[Edge], locks: bool) -> Vec<Vec<usize>> {
-    let residents = |thread| homes.iter().filter(|&&home| home == thread).count();
-    let grants: Vec<usize> = (0..layout.threads).map(|thread| if locks { residents(thread) } else { 0 }).collect();
-    let mut rooms = vec![grants; layout.threads];
+/// The room of each ring: what the edges that cross it admit, which those of stages that share locks do as well.
+fn rooms(layout: &Layout, homes: &[usize], edges: &[Edge]) -> Vec<Vec<usize>> {
+    let mut rooms = vec![vec![0; layout.threads]; layout.threads];
     for edge in edges {
         rooms[homes[edge.from.index()]][homes[edge.to.index()]] += edge.at_most as usize;
     }

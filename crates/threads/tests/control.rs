@@ -266,8 +266,10 @@ fn a_lock_is_handed_from_thread_to_thread() {
     for threads in [1, 2, 4] {
         let mut plan = Blueprint::default();
         let (lock, table) = (plan.lock(), plan.memory.wide(1));
-        for at in 0..STAGES {
-            let slot: Slot<Locker> = plan.reserve("locker", format!("locker{at}"), core(at), 1);
+        let reserve = |at| plan.reserve("locker", format!("locker{at}"), core(at), STAGES as u32 + 1);
+        let slots: Vec<Slot<Locker>> = (0..STAGES).map(reserve).collect();
+        plan.share_locks(&slots);
+        for slot in slots {
             let to_itself = plan.connect(slot, slot, 1);
             let (lock, table, expected) = (lock.clone(), table.clone(), STAGES as u64 * VISITS);
             plan.install(slot, Locker { lock, table, to_itself, left: VISITS, expected });
