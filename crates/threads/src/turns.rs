@@ -36,33 +36,22 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
         if seat.take_alarm() {
             turns += self.take_cut(seat, None, |stage, turn| stage.on_wake(turn));
         }
-        if self.probe.is_some() {
-            return turns + self.serve_observed(seat, batch);
-        }
+        let is_observed = self.probe.is_some();
         for message in batch {
+            if self.shared.is_over() {
+                break;
+            }
+            if is_observed {
+                turns += self.take_cut(seat, V::subject(message), |stage, turn| stage.on_message(turn, message));
+                continue;
+            }
             let mut turn = Turn::in_real_time(seat.id, self.now, &self.shared.prices, &mut self.outbox);
             seat.stage.on_message(&mut turn, message);
             turns += 1;
             if self.outbox.has_more {
                 self.settle(seat);
                 turns += self.go_on(seat);
-                if self.shared.is_over() {
-                    break;
-                }
             }
-        }
-        turns
-    }
-
-    /// The same for messages where somebody wants to know of each turn.
-    #[cold]
-    fn serve_observed(&mut self, seat: &mut Seat<V>, batch: &Inbox<V>) -> u32 {
-        let mut turns = 0;
-        for message in batch {
-            if self.shared.is_over() {
-                break;
-            }
-            turns += self.take_cut(seat, V::subject(message), |stage, turn| stage.on_message(turn, message));
         }
         turns
     }

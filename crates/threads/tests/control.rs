@@ -3,8 +3,12 @@
 
 mod toy;
 
-use stage::{Accepts, Address, Blueprint, Lock, Place, Slot, Stage, Turn, Words};
+use stage::{Accepts, Address, Blueprint, Lock, NoProbe, Place, Slot, Stage, Turn, Words};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread::{sleep, yield_now};
+use std::time::Duration;
 use threads::{Layout, Outcome, Threads};
 use toy::{Hoppers, Message, Toy};
 use units::{CoreId, Span, Time};
@@ -278,6 +282,68 @@ fn a_lock_is_handed_from_thread_to_thread() {
         assert!(outcome.halted, "{} of the visits were made", table.get(0));
         assert_eq!(table.get(0), STAGES as u64 * VISITS);
     }
+}
+
+/// Has several messages when the run ends in the middle of its turn for the first.
+struct Busy {
+    to_itself: Address<Message>,
+    turns: Arc<AtomicU32>,
+    ending: Arc<AtomicBool>,
+}
+
+impl Accepts<Message> for Busy {}
+
+impl Stage<Toy> for Busy {
+    fn on_wake(&mut self, turn: &mut Turn<'_, Toy>) {
+        (0..4).for_each(|_| turn.send(self.to_itself, TOKEN));
+    }
+    fn on_message(&mut self, _turn: &mut Turn<'_, Toy>, _message: &Message) {
+        self.turns.fetch_add(1, Ordering::SeqCst);
+        while !self.ending.load(Ordering::SeqCst) {
+            yield_now();
+        }
+        // The other's turn is over long before.
+        sleep(Duration::from_millis(300));
+    }
+}
+
+/// Ends the run once the busy one is in its turn.
+struct Ender {
+    turns: Arc<AtomicU32>,
+    ending: Arc<AtomicBool>,
+}
+
+impl Stage<Toy> for Ender {
+    fn on_wake(&mut self, turn: &mut Turn<'_, Toy>) {
+        while self.turns.load(Ordering::SeqCst) == 0 {
+            yield_now();
+        }
+        self.ending.store(true, Ordering::SeqCst);
+        turn.halt();
+    }
+    fn on_message(&mut self, _turn: &mut Turn<'_, Toy>, message: &Message) {
+        unreachable!("nobody sends {message:?}")
+    }
+}
+
+/// Whether it is observed or not.
+#[test]
+fn a_run_that_ends_leaves_each_thread_the_turn_it_is_taking_and_no_other() {
+    let taken = |observed: bool| {
+        let mut plan = Blueprint::default();
+        let (turns, ending) = (Arc::<AtomicU32>::default(), Arc::<AtomicBool>::default());
+        let busy = plan.reserve::<Busy>("busy", "busy".into(), core(0), 4);
+        let ender = plan.reserve::<Ender>("ender", "ender".into(), core(1), 0);
+        let to_itself = plan.connect(busy, busy, 4);
+        plan.install(busy, Busy { to_itself, turns: turns.clone(), ending: ending.clone() });
+        plan.install(ender, Ender { turns: turns.clone(), ending });
+        let threads = Threads::new(plan, on(2));
+        let limit = Some(Span::from_secs(60));
+        let outcome = if observed { threads.run_observed(limit, |_| NoProbe).0 } else { threads.run(limit) };
+        assert!(outcome.halted);
+        turns.load(Ordering::SeqCst)
+    };
+    assert_eq!([true, false].map(taken), [1, 1]);
 }
 
 /// Four threads on whatever the machine has, all messages any to any, for about a second.
