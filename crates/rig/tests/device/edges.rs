@@ -15,13 +15,13 @@ use workload::{Parameters, Pattern, Recipe};
 const FAR: Span = Span::from_micros(100);
 
 /// Hardware hears of cores late: what is on its way there is much.
-fn far_hardware() -> Processor {
+pub(crate) fn far_hardware() -> Processor {
     let near = processor();
     Processor { hops: Hops { hardware: FAR, ..near.hops }, ..near }
 }
 
 /// Who takes a message of another core is held up by that: many wait for it.
-fn far_cores() -> Processor {
+pub(crate) fn far_cores() -> Processor {
     let near = processor();
     Processor { hops: Hops { first: FAR, ..near.hops }, ..near }
 }

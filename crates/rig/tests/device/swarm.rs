@@ -3,6 +3,7 @@
 //! `FLASHLOOM_SEEDS=100` tries so many seeds, `FLASHLOOM_SEED=7` that one only, and `FLASHLOOM_ARCHITECTURE=naive` only the
 //! architectures of that name.
 
+use crate::edges::{far_cores, far_hardware};
 use crate::small::{Small, processor};
 use firmware::architecture::{ARCHITECTURES, Architecture};
 use host::Phase;
@@ -88,6 +89,19 @@ fn devices_drawn_at_random_answer_rightly_in_virtual_time() {
             }
         }
         session.check_invariants().map_err(|error| error.to_string())
+    });
+}
+
+/// What is under way on each edge is counted: see `edges.rs`.
+#[test]
+fn plans_drawn_at_random_admit_what_is_sent_however_far_receivers_are() {
+    swarm("however_far", 4, 1_000, |device, seed, phases| {
+        let far = if seed.is_multiple_of(2) { far_hardware() } else { far_cores() };
+        let mut session = Session::new(&device, "small", far, seed, phases, 0).map_err(|error| error.to_string())?;
+        while let Some(summary) = session.next_phase() {
+            summary.map_err(|error| error.to_string())?;
+        }
+        Ok(())
     });
 }
 
