@@ -88,8 +88,8 @@ impl DriveShape {
 /// The longest page: its out-of-band entry has a mark for each of 32 sectors.
 const PAGE_BYTES_MAX: u64 = 32 * SECTOR_BYTES;
 
-/// Namespaces of a drive: a request has 16 bits to say which it is for.
-pub const NAMESPACES_MAX: usize = 1 << 16;
+/// Namespaces of a drive: a request has 16 bits to say which it is for, and a controller counts one less than those.
+pub const NAMESPACES_MAX: usize = 0xfffe;
 
 /// A drive that cannot be.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
