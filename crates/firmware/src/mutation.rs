@@ -142,7 +142,7 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::EraseUnfenced,
         name: "erase-unfenced",
         summary: "BGC has a group erased before what supersedes its pages is programmed",
-        found: &[seeds(DEEPFLASH, 800)],
+        found: &[seeds(DEEPFLASH, 912)],
     },
     Planted {
         mutation: Mutation::ShortScan,

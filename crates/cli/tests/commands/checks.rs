@@ -4,7 +4,7 @@ use crate::shell::flashloom;
 
 #[test]
 fn a_planted_bug_says_what_finds_it() {
-    let finds = "--architecture deepflash --seed 800 --runs 16";
+    let finds = "--architecture deepflash --seed 912 --runs 16";
     let listed = flashloom(&["list", "mutations", "--json", "-"]).json();
     let summary = |name: &str| {
         let entry = listed.as_array().and_then(|all| all.iter().find(|entry| entry["name"] == name));
