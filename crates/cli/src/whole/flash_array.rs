@@ -1,6 +1,6 @@
 //! What the flash array did in all phases.
 
-use super::Shares;
+use super::{Shares, side_by_side};
 use report::Flash;
 
 impl Shares<'_> {
@@ -27,16 +27,6 @@ impl Shares<'_> {
         let operations = |flash: &Flash| pages(flash) / flash.pages_per_operation.unwrap_or(self.pages.planes.into());
         Some(flashes().map(pages).sum::<f64>() / flashes().map(operations).sum::<f64>())
     }
-}
-
-/// Lists of equal length, added element by element with their shares.
-pub(super) fn side_by_side<'a>(lists: impl Iterator<Item = (f64, &'a [f64])>) -> Vec<f64> {
-    let mut sums: Vec<f64> = Vec::new();
-    for (share, list) in lists {
-        sums.resize(sums.len().max(list.len()), 0.0);
-        sums.iter_mut().zip(list).for_each(|(sum, value)| *sum += share * value);
-    }
-    sums
 }
 
 #[cfg(test)]
