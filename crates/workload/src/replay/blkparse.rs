@@ -5,7 +5,6 @@
 use super::fields::{blanks, number};
 use super::{Event, Fault, FieldNames, Format, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
-use units::SECTOR_BYTES;
 
 pub(super) struct Blkparse;
 
@@ -91,13 +90,12 @@ impl ParseLine for Lines {
             return Ok(());
         }
         let device = sink.named(device)?;
-        match moved {
-            Some((kind, place)) if flush_first => {
-                sink.push_behind_flush(kind, device, Some(at), place, place.1.saturating_mul(SECTOR_BYTES))
-            }
-            Some((kind, (sector, count))) => sink.push(kind, device, Some(at), sector, count),
-            None => sink.push(IoKind::Flush, device, Some(at), 0, 0),
+        if flush_first {
+            // Of a line that cannot be used nothing is.
+            moved.map_or(Ok(()), |(kind, place)| sink.check(kind, Some(at), place))?;
+            sink.push(IoKind::Flush, device, Some(at), 0, 0)?;
         }
+        moved.map_or(Ok(()), |(kind, (sector, count))| sink.push(kind, device, Some(at), sector, count))
     }
 }
 

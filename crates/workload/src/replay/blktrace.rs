@@ -128,14 +128,13 @@ impl ParseRecord for Records {
             return Ok(());
         }
         let device = sink.named(&self.device)?;
-        match kind {
-            Some(kind) if action & FLUSH != 0 => {
-                let place = (sector, bytes.div_ceil(SECTOR_BYTES));
-                sink.push_behind_flush(kind, device, Some(at), place, bytes)
-            }
-            Some(kind) => sink.push_from(kind, device, Some(at), sector, bytes),
-            None => sink.push(IoKind::Flush, device, Some(at), 0, 0),
+        if action & FLUSH != 0 {
+            // Of a record that cannot be used nothing is.
+            let place = (sector, bytes.div_ceil(SECTOR_BYTES));
+            kind.map_or(Ok(()), |kind| sink.check(kind, Some(at), place))?;
+            sink.push(IoKind::Flush, device, Some(at), 0, 0)?;
         }
+        kind.map_or(Ok(()), |kind| sink.push_from(kind, device, Some(at), sector, bytes))
     }
 }
 

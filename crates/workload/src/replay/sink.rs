@@ -158,18 +158,9 @@ impl Sink {
         self.keep(kind, device, at, (lba, sectors), sectors.saturating_mul(SECTOR_BYTES))
     }
 
-    /// Keeps a flush and the request behind it, or neither.
-    pub(super) fn push_behind_flush(
-        &mut self,
-        kind: IoKind,
-        device: u16,
-        at: Option<i128>,
-        place: (u64, u64),
-        bytes: u64,
-    ) -> Result<(), Fault> {
-        self.fit(kind, at, place)?;
-        self.keep(IoKind::Flush, device, at, (0, 0), 0)?;
-        self.keep(kind, device, at, place, bytes)
+    /// Whether a request of so many sectors could be kept, for who keeps another before it.
+    pub(super) fn check(&self, kind: IoKind, at: Option<i128>, place: (u64, u64)) -> Result<(), Fault> {
+        self.fit(kind, at, place).map(drop)
     }
 
     fn keep(
