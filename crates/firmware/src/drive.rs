@@ -2,6 +2,7 @@
 
 use crate::LOCK_REGION;
 use flash::{Geometry, TAG_WORDS};
+use nvme::NAMESPACES_MAX;
 use thiserror::Error;
 use units::{BlockId, Lba, Lpn, Ppn, SECTOR_BYTES};
 
@@ -87,9 +88,6 @@ impl DriveShape {
 
 /// The longest page: its out-of-band entry has a mark for each of 32 sectors.
 const PAGE_BYTES_MAX: u64 = 32 * SECTOR_BYTES;
-
-/// Namespaces of a drive: a request has 16 bits to say which it is for, and a controller counts one less than those.
-pub const NAMESPACES_MAX: usize = 0xfffe;
 
 /// A drive that cannot be.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]

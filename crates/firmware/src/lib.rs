@@ -24,7 +24,7 @@ mod tables;
 mod work;
 
 pub use counter::{Counter, Sums};
-pub use drive::{Drive, DriveError, DriveShape, LbaFormat, NAMESPACES_MAX, Namespace};
+pub use drive::{Drive, DriveError, DriveShape, LbaFormat, Namespace};
 pub use message::*;
 pub use mutation::{MUTATIONS, Mutation, Planted, Seeds};
 pub use note::{LatencyPart, Note, PipelineStep, Wait};

@@ -26,6 +26,9 @@ pub enum Role {
     Discovery(Vec<DiscoveryEntry>),
 }
 
+/// The most namespaces of a subsystem: as many as 16 bits, which a request of a workload has to name one, tell apart beside none and all.
+pub const NAMESPACES_MAX: usize = 0xfffe;
+
 /// A controller. Relations are asserted when one is made: whoever reads configuration files checks them first.
 #[derive(Clone, Debug)]
 pub struct ControllerSettings {
@@ -125,7 +128,7 @@ impl ControllerSettings {
         assert!((1..=64).contains(&self.error_log_entries));
         assert!(self.burst_log2 <= 6);
         assert!((1..=0x1_0000).contains(&self.atomic_write_blocks));
-        assert!(self.namespaces.is_empty() == self.is_discovery() && self.namespaces.len() < 0xffff);
+        assert!(self.namespaces.is_empty() == self.is_discovery() && self.namespaces.len() <= NAMESPACES_MAX);
         for namespace in &self.namespaces {
             assert!(namespace.blocks > 0);
             assert!(matches!(namespace.block_bytes, 512 | 4096));

@@ -19,6 +19,13 @@ const LONGEST: &[(&str, Span)] = &[
     ("pipeline.", Span::from_secs(1)),
 ];
 
+/// The longest time that an issue slot of the processor may take. The shipped processors have pieces of work of 1,100 slots, and a
+/// command of 256 pages has one of them for each.
+pub(super) const SLOT: Span = Span::from_micros(50);
+
+/// The longest time that one piece of work may take, where its thread issues in every slot that is its own.
+pub(super) const WORK: Span = Span::from_millis(100);
+
 /// The longest time that a key of the hardware may hold.
 pub(super) fn of(key: &str) -> Option<Span> {
     let is_time = unit_of(key).is_some() && !key.ends_with("_per_s");

@@ -410,7 +410,7 @@ fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payl
     Drive::new(shape, 0).map_err(|error| match error {
         DriveError::NoRoom { pages, .. } => from.refuse("device.user_bytes", format!("at most {pages} pages")),
         DriveError::Namespaces(_) => {
-            from.refuse("device.namespace_bytes", format!("1 to {} sizes", firmware::NAMESPACES_MAX))
+            from.refuse("device.namespace_bytes", format!("1 to {} sizes", nvme::NAMESPACES_MAX))
         }
         DriveError::EmptyNamespace(_) => from.refuse("device.namespace_bytes", "sizes above 0"),
         DriveError::Transfer(_) => from.refuse("controller.transfer_bytes", error.to_string()),

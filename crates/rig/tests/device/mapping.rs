@@ -3,11 +3,10 @@
 use crate::configured;
 use crate::small::{Small, mixed};
 use firmware::architecture::{ARCHITECTURES, DrawError};
-use firmware::{
-    Drive, DriveError, DriveShape, MappingScheme, MergeKind, NAMESPACES_MAX, has_spares, shares, spare_left,
-};
+use firmware::{Drive, DriveError, DriveShape, MappingScheme, MergeKind, has_spares, shares, spare_left};
 use flash::{Geometry, Shape};
 use host::{Pace, Phase};
+use nvme::NAMESPACES_MAX;
 use report::Summary;
 use rig::{BuildError, Fill, Session, run_on_threads};
 use threads::Layout;
