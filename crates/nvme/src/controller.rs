@@ -487,7 +487,7 @@ impl Controller {
             is_its && namespaces.allocated(*id).is_none()
         };
         let told: Vec<u32> = differing.into_iter().filter(|id| !deletes(id)).collect();
-        self.namespaces.clone_from(namespaces);
+        self.with_namespaces(Arc::clone(namespaces));
         self.notice(told);
     }
 
@@ -514,6 +514,9 @@ impl Controller {
 
     /// Takes namespaces in which nothing is new for its host: before that has seen any, or where another controller comes or goes.
     pub fn with_namespaces(&mut self, namespaces: Arc<Namespaces>) {
+        // One that was deleted may have left its identifier to another.
+        let nguid = |all: &Namespaces, id| all.allocated(id).map(|space| space.settings.nguid);
+        self.features.keep_namespaces(|id| nguid(&self.namespaces, id) == nguid(&namespaces, id));
         self.namespaces = namespaces;
     }
 

@@ -15,7 +15,7 @@
 //! - Firmware download, sanitize, reservations; saved features.
 //! - Page sizes other than 4 KiB, queues in more than one piece, doorbell strides other than 4 bytes, interrupt mask
 //!   registers (MSI-X has its own).
-//! - Parameter locations in the error log. Aborting commands of I/O queues: the answer is that it was not done.
+//! - Aborting commands of I/O queues: the answer is that it was not done.
 //! - Time: the device end counts keep alive and tells [`Coalescer`] when its time has come.
 
 mod admin;

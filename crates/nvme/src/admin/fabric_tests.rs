@@ -100,6 +100,42 @@ fn a_discovery_controller_tells_of_its_subsystems_and_of_nothing_else() {
         let get = Submission::get_log_page(missing, 0, 1, DataPointer::default());
         assert_eq!(status(&mut controller, with_data(get)), Status::INVALID_LOG_PAGE);
     }
+    let of_a_drive = [page.firmware_updates(), page.abort_limit()].map(u32::from);
+    assert_eq!((of_a_drive, page.shutdown_micros()), ([0; 2], 0));
+    assert_eq!([page.warning_temperature(), page.critical_temperature(), page.power_centiwatts()], [0; 3]);
+    let events = FeatureId::AsynchronousEventConfiguration;
+    assert_eq!(features(&mut controller), [events, FeatureId::KeepAliveTimer]);
+    assert_eq!(result(&mut controller, Submission::get_features(events, FeatureSelect::Current)), 0);
+    assert_eq!(status(&mut controller, Submission::set_features(events, 1)), Status::INVALID_FIELD, "it has no health");
+    assert_eq!(result(&mut controller, Submission::set_features(events, page.notices())), 0);
+    for feature in [FeatureId::NumberOfQueues, FeatureId::VolatileWriteCache] {
+        assert_eq!(status(&mut controller, Submission::set_features(feature, 0)), Status::INVALID_FIELD);
+    }
+}
+
+/// Those that Get Features tells of, or would where it were given a place for data.
+fn features(controller: &mut Controller) -> Vec<FeatureId> {
+    let mut has = |feature: &FeatureId| {
+        let get = Submission::get_features(*feature, FeatureSelect::Capabilities).with_dword(1, 1).with_dword(11, 0);
+        let get = if *feature == FeatureId::ErrorRecovery { get } else { get.with_dword(1, 0) };
+        !matches!(controller.admin(&get), AdminReply::Complete { status: Status::INVALID_FIELD, .. })
+    };
+    FeatureId::ALL.iter().copied().filter(|feature| has(feature)).collect()
+}
+
+/// Base figure 32: coalescing and vectors are of a controller with interrupts.
+#[test]
+fn over_a_fabric_there_are_no_interrupts_to_be_arranged() {
+    let mut controller = connected(over_a_fabric(Role::Storage));
+    let of_interrupts = [FeatureId::InterruptCoalescing, FeatureId::InterruptVectorConfiguration];
+    let others: Vec<_> = FeatureId::ALL.iter().copied().filter(|feature| !of_interrupts.contains(feature)).collect();
+    assert_eq!(features(&mut controller), others);
+    let table =
+        data(&mut controller, with_data(Submission::get_log_page(log_page::FEATURES, 0, 256, DataPointer::default())));
+    let supported = |feature: FeatureId| table[feature as usize * 4] & 1;
+    assert_eq!(of_interrupts.map(supported), [0; 2]);
+    assert_eq!(supported(FeatureId::NumberOfQueues), 1);
+    assert_eq!(status(&mut controller, Submission::set_features(of_interrupts[0], 0x0a05)), Status::INVALID_FIELD);
 }
 
 #[test]

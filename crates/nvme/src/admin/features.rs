@@ -2,7 +2,7 @@
 
 use super::{AdminReply, AsynchronousEvent};
 use crate::spec::{ALL_NAMESPACES, FeatureId, FeatureSelect, Status, Submission};
-use crate::{Controller, ControllerSettings, DeviceEvent};
+use crate::{Controller, ControllerSettings, DeviceEvent, Transport};
 use std::collections::BTreeMap;
 use units::Span;
 
@@ -20,8 +20,11 @@ pub(crate) struct Features {
     exempt: Box<[bool]>,
     volatile_write_cache: bool,
     keep_alive: Option<Span>,
-    /// Notices that OAES announces.
-    notices: u32,
+    is_discovery: bool,
+    /// Whether completions are told by interrupts, which a fabric does not have.
+    interrupts: bool,
+    /// Events that a host may want to be told of: warnings of its health, and notices that OAES announces.
+    told: u32,
     /// Whether there is the host identifier of a fabric.
     has_host: bool,
 }
@@ -63,14 +66,15 @@ const fn kept_bits(feature: FeatureId) -> u32 {
 }
 
 impl Features {
-    /// As after a reset. Every health warning is reported: a host that wants none says so.
+    /// As after a reset. Every health warning is reported: a host that wants none says so. A controller for discovery has no health.
     pub(crate) fn new(settings: &ControllerSettings) -> Self {
         let queues = u32::from(settings.io_queues_max - 1);
+        let is_discovery = settings.is_discovery();
         let value = |feature: &FeatureId| match feature {
             FeatureId::Arbitration => u32::from(settings.burst_log2),
             FeatureId::VolatileWriteCache => u32::from(settings.volatile_write_cache),
             FeatureId::NumberOfQueues => queues << 16 | queues,
-            FeatureId::AsynchronousEventConfiguration => 0x1f,
+            FeatureId::AsynchronousEventConfiguration if !is_discovery => 0x1f,
             _ => 0,
         };
         Features {
@@ -80,7 +84,9 @@ impl Features {
             exempt: vec![false; usize::from(settings.vectors)].into(),
             volatile_write_cache: settings.volatile_write_cache,
             keep_alive: settings.keep_alive,
-            notices: settings.notices(),
+            is_discovery,
+            interrupts: settings.transport == Transport::Memory,
+            told: settings.notices() | if is_discovery { 0 } else { WARNINGS },
             has_host: settings.is_shared(),
         }
     }
@@ -137,6 +143,11 @@ impl Features {
         Ok(())
     }
 
+    /// Forgets what is of namespaces that are no longer there.
+    pub(crate) fn keep_namespaces(&mut self, are_there: impl Fn(u32) -> bool) {
+        self.retry_limits.retain(|namespace, _| namespace.is_none_or(&are_there));
+    }
+
     /// Writes last from now on when they are answered.
     pub(crate) fn turn_write_cache_off(&mut self) {
         self.values[Self::place(FeatureId::VolatileWriteCache)] = 0;
@@ -161,11 +172,15 @@ impl Features {
         self.exempt.get(usize::from(vector)).is_some_and(|exempt| *exempt)
     }
 
-    /// Whether the feature is there.
+    /// Whether the feature is there: of a controller for discovery what its host keeps the connection and hears of news by, and without
+    /// interrupts none of theirs (Base 2.3, figure 32).
     pub(super) fn has(&self, feature: FeatureId) -> bool {
         match feature {
-            FeatureId::VolatileWriteCache => self.volatile_write_cache,
+            FeatureId::AsynchronousEventConfiguration => true,
             FeatureId::KeepAliveTimer => self.keep_alive.is_some(),
+            _ if self.is_discovery => false,
+            FeatureId::InterruptCoalescing | FeatureId::InterruptVectorConfiguration => self.interrupts,
+            FeatureId::VolatileWriteCache => self.volatile_write_cache,
             FeatureId::HostIdentifier => self.has_host,
             _ => true,
         }
@@ -173,13 +188,13 @@ impl Features {
 
     /// Whether it is, and the part of it that `dword11` names.
     fn check(&self, feature: FeatureId, dword11: u32) -> Result<(), Status> {
-        let there = match feature {
+        let has_part = match feature {
             FeatureId::InterruptVectorConfiguration => usize::from(dword11 as u16) < self.exempt.len(),
             // TMPSEL 0 is the composite temperature, the only one there is; THSEL 0 is over and 1 under.
             FeatureId::TemperatureThreshold => dword11 & TEMPERATURES == 0 && dword11 >> 20 & 3 <= 1,
-            _ => self.has(feature),
+            _ => true,
         };
-        if there { Ok(()) } else { Err(Status::INVALID_FIELD) }
+        if has_part && self.has(feature) { Ok(()) } else { Err(Status::INVALID_FIELD) }
     }
 
     fn set(&mut self, feature: FeatureId, mut dword11: u32) -> Result<(), Status> {
@@ -195,7 +210,7 @@ impl Features {
             }
             // There is one power state.
             FeatureId::PowerManagement if dword11 & 0x1f != 0 => return Err(Status::INVALID_FIELD),
-            FeatureId::AsynchronousEventConfiguration if dword11 & !(WARNINGS | self.notices) != 0 => {
+            FeatureId::AsynchronousEventConfiguration if dword11 & !self.told != 0 => {
                 return Err(Status::INVALID_FIELD);
             }
             // There is one combination, and a host's identifier comes with Connect.
@@ -264,9 +279,6 @@ impl Controller {
         }
         let mut result = 0;
         if feature == FeatureId::NumberOfQueues {
-            if self.settings.is_discovery() {
-                return Err(Status::INVALID_FIELD);
-            }
             value = self.grant_queues(value)?;
             result = u64::from(value);
         }

@@ -152,6 +152,7 @@ impl Controller {
         let [capacity, unallocated] = self.namespaces.bytes();
         let sizes = |bytes: u64| bytes.ilog2() as u8 | (bytes.ilog2() as u8) << 4;
         let keep_alive = settings.keep_alive.map_or(0, |step| (step.picos() / Span::from_millis(100).picos()) as u16);
+        let is_discovery = settings.is_discovery();
         let mut controller = IdentifyController::default();
         controller
             .set_vendor(settings.vendor)
@@ -163,9 +164,9 @@ impl Controller {
             .set_transfer_pages_log2(settings.transfer_max.map_or(0, |bytes| (bytes.0 / PAGE_BYTES).ilog2() as u8))
             .set_controller_id(settings.controller_id)
             .set_version(registers::VERSION)
-            .set_controller_type(if settings.is_discovery() { DISCOVERY_CONTROLLER } else { IO_CONTROLLER })
+            .set_controller_type(if is_discovery { DISCOVERY_CONTROLLER } else { IO_CONTROLLER })
             .set_sharing(u8::from(settings.is_shared()) << 1)
-            .set_shutdown_micros(if settings.volatile_write_cache { shutdown_micros(settings.ready_within) } else { 0 })
+            .set_shutdown_micros(shutdown_micros(settings))
             .set_notices(settings.notices())
             .set_attributes(
                 if settings.keep_alive.is_some() { TRAFFIC_KEEPS_ALIVE } else { 0 }
@@ -179,13 +180,9 @@ impl Controller {
             .set_self_test_minutes(u16::from(self.manages()) * SELF_TEST_MINUTES)
             .set_self_test_options(self.manages().into())
             .set_namespaces_max(self.namespaces.count())
-            .set_abort_limit(ABORT_LIMIT)
             .set_event_request_limit((settings.event_requests_max - 1) as u8)
-            .set_firmware_updates(FIRMWARE_UPDATES)
-            .set_log_page_attributes(if settings.is_discovery() { OFFSETS } else { OFFSETS | EFFECTS })
+            .set_log_page_attributes(if is_discovery { OFFSETS } else { OFFSETS | EFFECTS })
             .set_error_log_entries(settings.error_log_entries - 1)
-            .set_warning_temperature(settings.temperatures[0])
-            .set_critical_temperature(settings.temperatures[1])
             .set_capacity(capacity)
             .set_keep_alive(keep_alive)
             .set_submission_sizes(sizes(SUBMISSION_BYTES))
@@ -199,9 +196,9 @@ impl Controller {
             .set_atomic_write_blocks_power_fail(0)
             .set_fused_operations(u16::from(settings.fuses()))
             .set_atomic_compare_blocks(0)
-            .set_copy_formats(u16::from(!settings.is_discovery() && settings.commands.contains(&Opcode::Copy)))
-            .set_subsystem(padded(&settings.subsystem, 0))
-            .set_power_centiwatts(settings.power_centiwatts);
+            .set_copy_formats(u16::from(!is_discovery && settings.commands.contains(&Opcode::Copy)))
+            .set_subsystem(padded(&settings.subsystem, 0));
+        self.tell_of_drive(&mut controller);
         match settings.transport {
             Transport::Memory if settings.memory_sgls => drop(controller.set_sgls(MEMORY_SGLS)),
             Transport::Memory => {}
@@ -211,10 +208,24 @@ impl Controller {
                     .set_command_capsule(((SUBMISSION_BYTES + capsule.0) / 16) as u32)
                     .set_response_capsule((COMPLETION_BYTES / 16) as u32)
                     .set_descriptors_max(1)
-                    .set_optional_fabrics_commands(u16::from(!settings.is_discovery()));
+                    .set_optional_fabrics_commands(u16::from(!is_discovery));
             }
         }
         controller
+    }
+
+    /// What a controller for discovery has nothing of: firmware, temperature, power, and commands that can be aborted.
+    fn tell_of_drive(&self, controller: &mut IdentifyController) {
+        if self.settings.is_discovery() {
+            return;
+        }
+        let [warning, critical] = self.settings.temperatures;
+        controller
+            .set_abort_limit(ABORT_LIMIT)
+            .set_firmware_updates(FIRMWARE_UPDATES)
+            .set_warning_temperature(warning)
+            .set_critical_temperature(critical)
+            .set_power_centiwatts(self.settings.power_centiwatts);
     }
 
     /// Whether CNTID names this controller, or none in particular.
@@ -323,9 +334,12 @@ impl Controller {
     }
 }
 
-/// RTD3E. A shutdown waits for what a reset waits for.
-fn shutdown_micros(ready_within: Span) -> u32 {
-    (ready_within.max(SHUTDOWN_LEAST).nanos() / 1_000).min(u64::from(u32::MAX)) as u32
+/// RTD3E. A shutdown waits for what a reset waits for, where there is something to be written.
+fn shutdown_micros(settings: &ControllerSettings) -> u32 {
+    if !settings.volatile_write_cache || settings.is_discovery() {
+        return 0;
+    }
+    (settings.ready_within.max(SHUTDOWN_LEAST).nanos() / 1_000).min(u64::from(u32::MAX)) as u32
 }
 
 /// VWC. A controller for discovery has none of the field (Base §5.17.2.1).

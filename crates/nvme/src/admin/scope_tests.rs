@@ -2,11 +2,13 @@
 
 use super::tests::{data, ready_with, result, status};
 use super::*;
-use crate::ControllerSettings;
+use crate::namespaces::{Change, FORMATS};
 use crate::settings::tests::example;
 use crate::spec::identify;
 use crate::spec::registers::{self, Configuration};
 use crate::spec::{ALL_NAMESPACES, DataPointer, FeatureId, FeatureSelect, log_page};
+use crate::{ControllerSettings, Namespaces};
+use std::sync::Arc;
 
 const NOWHERE: DataPointer = DataPointer { prp1: units::HostAddress(0), prp2: units::HostAddress(0) };
 
@@ -29,6 +31,24 @@ fn a_feature_is_told_for_every_namespace_that_there_can_be() {
             assert_eq!(status(&mut controller, of(id)), Status::INVALID_NAMESPACE, "{id:#x}");
         }
     }
+}
+
+/// What was set of a namespace goes with it, and not to the next that has its identifier.
+#[test]
+fn a_feature_of_a_namespace_ends_with_it() {
+    let mut controller = managed();
+    let get = Submission::get_features(FeatureId::ErrorRecovery, FeatureSelect::Current).with_dword(1, 1);
+    result(&mut controller, Submission::set_features(FeatureId::ErrorRecovery, 7).with_dword(1, 1));
+
+    let mut all = Namespaces::clone(controller.namespaces());
+    controller.set_namespaces(&Arc::new(all.clone()));
+    assert_eq!(result(&mut controller, get), 7, "nothing changed");
+    all.begin_change(1, Change::Deleted).unwrap();
+    all.on_erased(1, true);
+    let id = all.create(8, FORMATS[0]).unwrap();
+    all.attach(id, &[controller.settings().controller_id], true).unwrap();
+    controller.set_namespaces(&Arc::new(all));
+    assert_eq!((id, result(&mut controller, get)), (1, 0));
 }
 
 /// Base §5.16: an offset greater than the page's size is refused.
