@@ -8,6 +8,7 @@ use crate::hardware::{
 };
 use crate::links::Links;
 use crate::media_file::{MediaFile, MediaFileError};
+use crate::needs::longest_step;
 use crate::power::{PowerBudget, PowerError};
 use crate::precondition::{Fill, Precondition};
 use crate::recovery::{Outcome, Recovery, recover};
@@ -345,7 +346,7 @@ impl Device {
         let ledger = Arc::new(Mutex::new(Ledger::default()));
         let doorbells = Doorbells::of(&drawing.hardware);
         let host = HostStage::new(driver, memory, doorbells, pending, phases, pauses, ledger.clone());
-        let host = host.waiting_for(self.timing.longest_reclaim(&self.drive.geometry));
+        let host = host.waiting_for(longest_step(self));
         self.assemble(Prepared { drawing, drive, contents, file }, links, Box::new(host), ledger)
     }
 

@@ -21,6 +21,7 @@ mod latency;
 mod links;
 mod media_file;
 mod meter;
+mod needs;
 mod plan;
 mod power;
 mod precondition;

@@ -1,13 +1,14 @@
 //! What keeps a drive alive for a moment when the power fails: how much energy it holds, and whether that is enough.
 
-mod needs;
 #[cfg(test)]
 mod tests;
 
 use crate::Device;
+use crate::needs::{Needs, tries};
 use firmware::architecture::Architecture;
 use firmware::{MappingScheme, Settings, Tables};
-use needs::Needs;
+use sim::Processor;
+use stage::Price;
 use thiserror::Error;
 use units::Span;
 
@@ -20,6 +21,8 @@ pub struct PowerBudget {
     pub hold_w: f64,
     /// What a die takes while it works, W.
     pub die_w: f64,
+    /// What the firmware takes for a page beside flash, at most: see [`PowerBudget::page_on`].
+    pub page: Span,
 }
 
 /// A drive whose buffer cannot be kept.
@@ -36,10 +39,22 @@ pub struct PowerError {
     pub needed: Option<f64>,
 }
 
-/// What the firmware takes for a page beside flash: some thousand instructions, and rounded up far.
-const FIRMWARE_PER_PAGE: Span = Span::from_micros(20);
+/// Turns that a page takes from the buffer to flash and back, at most, each with a message that it takes and one that it sends.
+const TURNS: u64 = 16;
 
 impl PowerBudget {
+    /// What firmware on a processor takes for a page: every kind of work once, of which a page has fewer than half, and the turns and
+    /// messages between, where all threads of its core issue all the time.
+    pub fn page_on(processor: &Processor) -> Span {
+        let slot = processor.thread_slot.max(processor.core_slot * u64::from(processor.threads_per_core));
+        let of = |price: &Price| slot * u64::from(price.slots) + price.stall;
+        let work: Span = processor.prices.iter().map(of).sum();
+        let hops = &processor.hops;
+        let way = hops.publish + hops.first.max(hops.hardware) + hops.further * u64::from(processor.cores);
+        let turn = of(&processor.turn) + of(&processor.switch) + of(&processor.send) + way + processor.lines.memory;
+        work + turn * TURNS
+    }
+
     /// The energy for the worst that can be when the power fails, J: every page buffer of the drive holds a page that is to be
     /// programmed, all on one die and one after another, each behind a wait for fellows that do not come; and every die has just been
     /// given as many erases as it takes at a time, or reads of which each is tried to the end of the retry table. What stands in line
@@ -47,7 +62,7 @@ impl PowerBudget {
     pub fn needed(&self, tables: &Tables, device: &Device) -> f64 {
         let (flash, geometry) = (&device.settings.flash, &device.drive.geometry);
         let (pages, dies, given) = (tables.frames.count(), geometry.die_count(), u64::from(flash.depth()));
-        let tries = 1 + device.faults.map_or(0, |faults| u64::from(faults.retry.levels));
+        let tries = tries(device);
         let (read, erases) = (Needs::read(device), Needs::erase(device) * given);
         let begun = if flash.suspend {
             // Each read may suspend what then goes on, and an erase may have been suspended before.
@@ -58,9 +73,9 @@ impl PowerBudget {
         };
         // One bus is all dies' of a channel.
         let bus = begun.bus * u64::from(geometry.dies_per_channel());
-        let told = FIRMWARE_PER_PAGE * (2 * given * u64::from(dies));
+        let told = self.page * (2 * given * u64::from(dies));
         let program = Needs::program(device);
-        let page = program.array + program.bus + flash.gather + FIRMWARE_PER_PAGE;
+        let page = program.array + program.bus + flash.gather + self.page;
         let lasts = f64::from(pages) * page.secs_f64() + (begun.array + begun.decoder + bus + told).secs_f64();
         let works = f64::from(pages) * program.array.secs_f64() + f64::from(dies) * begun.array.secs_f64();
         self.hold_w * lasts + self.die_w * works

@@ -3,6 +3,7 @@
 use super::case::Case;
 use super::draw::Draw;
 use super::further::goes_further;
+use super::small::processor;
 use crate::power::{PowerBudget, PowerError};
 use crate::{BuildError, Device, Fill};
 use firmware::Mutation;
@@ -40,7 +41,7 @@ pub(super) fn protect(case: &Case, device: &mut Device) {
     settings.cache.size = changed.drive.geometry.shape().page * draw.of(&[8, 24, 64]).max(least);
     settings.cache.spare_frames = draw.of(&[least as u32, 8]).max(least as u32);
     changed.drive.write_through = false;
-    changed.power = Some(PowerBudget { energy_j: f64::MAX, hold_w: 2.0, die_w: 0.165 });
+    changed.power = Some(budget(f64::MAX));
     // Else too little flash is left for what must be kept free.
     if changed.draw().is_err() {
         return;
@@ -49,6 +50,11 @@ pub(super) fn protect(case: &Case, device: &mut Device) {
     if erases_slowly(case, device) {
         slow_down(&mut Draw::new(!case.seed ^ SLOW), device);
     }
+}
+
+/// So much energy, on the processor of such cases.
+pub(crate) fn budget(energy_j: f64) -> PowerBudget {
+    PowerBudget { energy_j, hold_w: 2.0, die_w: 0.165, page: PowerBudget::page_on(&processor()) }
 }
 
 /// Erases take long and stand in line.

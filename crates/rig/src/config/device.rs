@@ -181,6 +181,7 @@ fn power(from: &Layered) -> Result<Option<PowerBudget>, ConfigError> {
         energy_j: positive("device.power.energy_j")?,
         hold_w: positive("device.power.hold_w")?,
         die_w: positive("device.power.die_w")?,
+        page: Span::ZERO,
     };
     Ok(from.get::<bool>("device.power.protected")?.then_some(budget))
 }

@@ -7,7 +7,7 @@ use super::schema::Key;
 use super::value::Value;
 use super::{ConfigError, DEVICES, Device, Layers, Origin, PROCESSORS, device, firmware_keys, longest, processor, run};
 use crate::failures;
-use crate::power::PowerError;
+use crate::power::{PowerBudget, PowerError};
 use firmware::architecture::{Architecture, DrawError, Placement};
 use firmware::{Drive, DriveError, DriveShape};
 use host::{DriverSettings, Pace, Rounds};
@@ -217,8 +217,11 @@ impl Resolved {
         let from = &layered;
         from.check_given()?;
         longest::check(from)?;
-        let device = device::Device::read(from, device_name)?;
+        let mut device = device::Device::read(from, device_name)?;
         let processor = processor::read(from, processor_name)?;
+        if let Some(power) = &mut device.power {
+            power.page = PowerBudget::page_on(&processor);
+        }
         // Nothing reads where prices come from but people.
         from.get::<String>("processor.summary")?;
         from.get::<String>("processor.fit")?;

@@ -290,9 +290,9 @@ impl HostStage {
         }
     }
 
-    /// The same for a drive whose reclaim takes so long, of which there may be a few before any answer.
-    pub(crate) fn waiting_for(mut self, reclaim: Span) -> Self {
-        self.patience = Patience::of_drive(reclaim);
+    /// The same for a drive whose longest step takes so long, of which there may be a few before any answer.
+    pub(crate) fn waiting_for(mut self, longest: Span) -> Self {
+        self.patience = Patience::of_drive(longest);
         self
     }
 

@@ -42,7 +42,7 @@ pub struct LinkTiming {
 
 impl LinkTiming {
     /// How long so many data bytes hold one direction.
-    fn occupies(&self, bytes: u64) -> Span {
+    pub(crate) fn occupies(&self, bytes: u64) -> Span {
         let packets = bytes.div_ceil(self.packet.0).max(1);
         self.rate.transfer_time(Bytes(bytes) + self.header * packets)
     }

@@ -4,12 +4,13 @@
 
 use units::{Span, Time};
 
-/// How long a host waits for any answer before it gives the drive up, beside what reclaim may take: as good as the time-out of a host's
-/// driver.
+/// How long a host waits for any answer before it gives the drive up, beside what flash and link may take: as good as the time-out of a
+/// host's driver.
 const PATIENCE: Span = Span::from_secs(20);
 
-/// As many groups may be reclaimed before a host is answered: a Deallocate of 256 ranges may write thousands of pages.
-const RECLAIMS: u64 = 64;
+/// As many groups may be reclaimed before a host is answered, and pages read or commands moved in turn: a Deallocate of 256 ranges may
+/// write thousands of pages.
+const STEPS: u64 = 64;
 
 /// Looks, each as long after the last as patience lasts, at whether anything was answered meanwhile.
 pub(super) struct Patience {
@@ -25,9 +26,9 @@ impl Patience {
         Patience { lasts, look_at: Time::ZERO, answered: 0, waited: false }
     }
 
-    /// With a drive whose reclaim takes so long. Beyond what the clock can say there is no last look.
-    pub(super) fn of_drive(reclaim: Span) -> Self {
-        Patience::of(PATIENCE.saturating_add(reclaim.saturating_mul(RECLAIMS)))
+    /// With a drive whose longest step takes so long. Beyond what the clock can say there is no last look.
+    pub(super) fn of_drive(longest: Span) -> Self {
+        Patience::of(PATIENCE.saturating_add(longest.saturating_mul(STEPS)))
     }
 
     /// A phase began, of which nothing is answered yet.

@@ -1,6 +1,6 @@
 //! The least energy that a drive is built with is enough whatever its dies are doing when the power fails.
 
-use crate::check::protected::{charge_least, one_die as one_die_of};
+use crate::check::protected::{budget, charge_least, one_die as one_die_of};
 use crate::check::small::{Small, processor};
 use crate::hardware::Fate;
 use crate::power::{Drained, PowerBudget};
@@ -10,6 +10,7 @@ use firmware::Mutation;
 use firmware::architecture::ARCHITECTURES;
 use flash::{ErrorModel, FaultSettings, ReadRetry, Suspend};
 use host::{Pace, Phase};
+use sim::Processor;
 use units::{Bytes, Span, Time};
 use workload::{Parameters, Pattern, Recipe};
 
@@ -29,10 +30,14 @@ fn one_die() -> Device {
 
 /// The power fails amid random reads and writes of a page: what the drive took to bring its buffer to flash.
 fn fail_after(device: &Device, reads: f64, moment: Span) -> Result<Drained, SessionError> {
+    fail_on(processor(), device, reads, moment)
+}
+
+fn fail_on(processor: Processor, device: &Device, reads: f64, moment: Span) -> Result<Drained, SessionError> {
     let recipe = Recipe::fixed("pages", Pattern::Random, reads, 4096);
     let source = recipe.source(&Parameters::new(device.drive.namespaces[0], 7)).expect("a drawable workload");
     let phase = Phase { ios: Some(1_000_000), ..Phase::new("pages", Box::new(source), Pace::Closed) };
-    let mut session = Session::new(device, "small", processor(), 7, vec![phase], 0)?;
+    let mut session = Session::new(device, "small", processor, 7, vec![phase], 0)?;
     session.run_before(Time::ZERO + moment)?;
     Ok(session.cut(&mut || Fate::Torn)?.drained.expect("it is protected"))
 }
@@ -41,7 +46,7 @@ fn fail_after(device: &Device, reads: f64, moment: Span) -> Result<Drained, Sess
 /// whether anybody waits for it or not, it is not.
 fn expect_enough(mut device: Device, reads: f64, every: Span, least: Span) {
     let moments = || (1..100).map(|moment| every * moment);
-    charge_least(&mut device, PowerBudget { energy_j: 0.0, hold_w: 2.0, die_w: 0.165 });
+    charge_least(&mut device, budget(0.0));
     let drained = moments().map(|moment| {
         fail_after(&device, reads, moment).unwrap_or_else(|error| panic!("the power failed after {moment}: {error}"))
     });
@@ -107,4 +112,21 @@ fn a_buffer_does_not_wait_for_reads_that_have_not_begun() {
         factory_bad: 0.0,
     });
     expect_enough(device, 0.7, Span::from_millis(37), Span::from_millis(125));
+}
+
+/// The firmware's part of a page is reckoned from the processor that it runs on: where that is slow, it is the most of it.
+#[test]
+fn a_slow_processor_brings_the_buffer_to_flash_all_the_same() {
+    let slow = Processor { thread_slot: Span::from_micros(1), core_slot: Span::from_nanos(500), ..processor() };
+    let mut device = one_die();
+    device.timing.program = [Span::from_micros(20); 3];
+    device.timing.erase = Span::from_micros(200);
+    let mut drained = |page| {
+        charge_least(&mut device, PowerBudget { page, ..budget(0.0) });
+        fail_on(slow.clone(), &device, 0.0, Span::from_millis(100))
+    };
+    let whole = drained(PowerBudget::page_on(&slow)).expect("enough for a slow processor");
+    assert!(whole.is_whole && whole.took > Span::from_millis(1), "{whole:?}");
+    let short = drained(PowerBudget::page_on(&processor())).expect_err("enough for a fast one").to_string();
+    assert!(short.contains("the energy was used up"), "{short}");
 }

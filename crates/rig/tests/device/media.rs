@@ -237,7 +237,12 @@ fn a_protected_drive_without_spare_blocks_keeps_what_is_in_its_buffer() {
             device.settings.cache.size = Bytes(4096 * u64::from(device.settings.parts.cache.max(64)));
             device.settings.reclaim.paced = paced;
             device.drive.write_through = false;
-            device.power = Some(PowerBudget { energy_j: 1_000.0, hold_w: 2.0, die_w: 0.165 });
+            device.power = Some(PowerBudget {
+                energy_j: 1_000.0,
+                hold_w: 2.0,
+                die_w: 0.165,
+                page: PowerBudget::page_on(&processor()),
+            });
             let recipe = Recipe::fixed("writes", Pattern::Random, 0.0, 4096);
             let writes = Box::new(recipe.source(&Parameters::new(small.sectors(), seed)).expect("drawable"));
             let writes =

@@ -168,7 +168,8 @@ fn a_failing_case_is_made_smaller_and_still_fails() {
 fn too_little_energy_for_the_buffer_is_refused() {
     let small = Small::default();
     let mut device = small.device();
-    let budget = |energy_j| Some(PowerBudget { energy_j, hold_w: 2.0, die_w: 0.165 });
+    let budget =
+        |energy_j| Some(PowerBudget { energy_j, hold_w: 2.0, die_w: 0.165, page: PowerBudget::page_on(&processor()) });
     device.settings.cache.size = Bytes::kib(256);
     assert!(device.has_volatile_cache());
     device.power = budget(0.001);

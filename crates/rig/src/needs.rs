@@ -2,22 +2,22 @@
 
 use crate::Device;
 use std::ops::{Add, Mul};
-use units::Span;
+use units::{SECTOR_BYTES, Span};
 
 /// What an operation takes of its die and of the channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Needs {
+pub(crate) struct Needs {
     /// The array works.
-    pub(super) array: Span,
+    pub(crate) array: Span,
     /// The bus is held.
-    pub(super) bus: Span,
+    pub(crate) bus: Span,
     /// What was read is decoded.
-    pub(super) decoder: Span,
+    pub(crate) decoder: Span,
 }
 
 impl Needs {
     /// A page is programmed, maybe together with others.
-    pub(super) fn program(device: &Device) -> Self {
+    pub(crate) fn program(device: &Device) -> Self {
         let timing = &device.timing;
         let (array, page) = (longest(timing.program), device.drive.geometry.shape().page + timing.oob_moved);
         let further = if device.settings.flash.multi_plane { timing.further_plane } else { Span::ZERO };
@@ -26,7 +26,7 @@ impl Needs {
     }
 
     /// Pages are read and cannot be corrected, as many as share a transaction.
-    pub(super) fn read(device: &Device) -> Self {
+    pub(crate) fn read(device: &Device) -> Self {
         let (timing, planes) = (&device.timing, planes(device));
         let (array, page) = (longest(timing.read), device.drive.geometry.shape().page + timing.oob_moved);
         let turn = if device.flash_timing().cache_commands { timing.cache_read_busy } else { Span::ZERO };
@@ -41,7 +41,7 @@ impl Needs {
     }
 
     /// Blocks are erased, as many as share a transaction.
-    pub(super) fn erase(device: &Device) -> Self {
+    pub(crate) fn erase(device: &Device) -> Self {
         let (timing, planes) = (&device.timing, planes(device));
         let commands = u64::from(timing.cycles.erase) * planes + u64::from(timing.cycles.status);
         let array = timing.erase + timing.further_plane * (planes - 1);
@@ -49,7 +49,7 @@ impl Needs {
     }
 
     /// A program or an erase is suspended and goes on.
-    pub(super) fn suspension(device: &Device) -> Self {
+    pub(crate) fn suspension(device: &Device) -> Self {
         let (timing, suspend) = (&device.timing, &device.timing.suspend);
         let array = suspend.program_latency.max(suspend.erase_latency) + suspend.resume_overhead;
         let commands = u64::from(timing.cycles.suspend + timing.cycles.resume);
@@ -57,7 +57,7 @@ impl Needs {
     }
 
     /// Of each the more.
-    pub(super) fn max(self, other: Self) -> Self {
+    pub(crate) fn max(self, other: Self) -> Self {
         Needs {
             array: self.array.max(other.array),
             bus: self.bus.max(other.bus),
@@ -80,6 +80,20 @@ impl Mul<u64> for Needs {
     }
 }
 
+/// How often a page that cannot be corrected is read.
+pub(crate) fn tries(device: &Device) -> u64 {
+    1 + device.faults.map_or(0, |faults| u64::from(faults.retry.levels))
+}
+
+/// What the steps that an answer waits for take together, each at its longest: a group is reclaimed, a page is read to the end of the retry
+/// table, and what a command moves goes over the link.
+pub(crate) fn longest_step(device: &Device) -> Span {
+    let read = Needs::read(device) * tries(device);
+    let read = read.array.saturating_add(read.bus).saturating_add(read.decoder);
+    let transfer = device.link.occupies(u64::from(device.drive.transfer_sectors) * SECTOR_BYTES);
+    device.timing.longest_reclaim(&device.drive.geometry).saturating_add(read).saturating_add(transfer)
+}
+
 /// Pages, or blocks, that share a transaction.
 fn planes(device: &Device) -> u64 {
     if device.settings.flash.multi_plane { device.drive.geometry.shape().planes_per_die.into() } else { 1 }
@@ -87,4 +101,24 @@ fn planes(device: &Device) -> u64 {
 
 fn longest(times: [Span; 3]) -> Span {
     times.into_iter().max().unwrap_or(Span::ZERO)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Layers;
+
+    /// A host waits for all of it together.
+    #[test]
+    fn whatever_takes_long_makes_the_longest_step_longer() {
+        let of = |sets: &[&str]| {
+            let layers = sets.iter().try_fold(Layers::new(), |layers, set| layers.set(set)).expect("keys");
+            longest_step(&layers.resolve().expect("a configuration").plan())
+        };
+        let usual = of(&["device.media.faults=true"]);
+        let retries = ["device.media.faults=true", "device.media.decode_us=1000000", "device.media.retry_levels=64"];
+        assert!(of(&retries) > usual + Span::from_secs(64), "{}", of(&retries));
+        let link = ["device.media.faults=true", "device.link.raw_bytes_per_s=1000000", "device.link.payload_bytes=64"];
+        assert!(of(&link) > usual + Span::from_secs(1), "{}", of(&link));
+    }
 }
