@@ -452,3 +452,24 @@ fn on_real_threads_pages_find_another_place_too() {
         assert_eq!(media.failed_commands, 0, "{}: {media:?}", architecture.name());
     }
 }
+
+/// FCMD finds flaws while TRANS gives out places: what was to be kept free grows between its asking and its giving.
+#[test]
+fn a_flaw_that_another_thread_finds_takes_no_place_from_the_host() {
+    let small = "device.channels=1 device.dies_per_package=1 device.planes_per_die=1 device.pages_per_block=2 \
+        device.blocks_per_plane=120 device.kind=slc device.over_provisioning=1.0 device.media.faults=true \
+        device.media.rber_base=0.0012 device.media.rber_disturb=1e-5 threads.nvmq=1 threads.ilock=1 threads.cache=0 \
+        threads.trans=1 threads.bgc=1 threads.fcmd=1 threads.log=0 run.timing=false run.payload=fingerprint \
+        host.queues=1 host.depth=16 workload.block_bytes=4096 workload.read_fraction=0.5";
+    let flags = ["--device=small", "--cores=6", "--workload=mixed", "--precondition=seq", "--ios=20000"];
+    let flags = flags.map(|flag| flag.split_once('=').expect("a flag with its value"));
+    let layers = flags.iter().try_fold(Layers::new(), |layers, (flag, value)| layers.flag(flag, value));
+    let layers = small.split_whitespace().try_fold(layers.expect("flags"), |layers, set| layers.set(set));
+    let resolved = layers.and_then(Layers::resolve).expect("a configuration");
+    for seed in 1..=4 {
+        let (layout, longest) = (Layout::on(2), Some(Span::from_secs(300)));
+        let ran = run_on_threads(&resolved.plan(), "small", seed, resolved.phases(), layout, longest);
+        let summary = ran.unwrap_or_else(|error| panic!("seed {seed}: {error}")).remove(0);
+        assert!(media(&summary).corrected > 10_000, "seed {seed}: {:?}", summary.media);
+    }
+}

@@ -162,11 +162,12 @@ impl PagePlaces {
         self.has_open() || self.room.free() > 0
     }
 
-    /// The next page, of a group that is open; another is opened if more than these are free.
+    /// The next page, of a group that is open; another is opened if more than these are free, or none is open: a host that was not to wait
+    /// has a place, though another thread may have found a flaw since, for which more is kept.
     fn allocate(&mut self, turn: &mut Turn<'_>, kept: usize) -> Ppn {
         turn.spend(Work::AllocatePage);
         self.close_filled(turn);
-        if self.open.len() < self.points && self.room.free() > kept {
+        if self.open.len() < self.points && (self.room.free() > kept || self.open.is_empty()) {
             self.open_group(turn);
         }
         self.choose(turn);
