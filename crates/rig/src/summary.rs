@@ -121,7 +121,7 @@ pub(crate) fn as_the_host_saw(labels: &Labels, outcome: &PhaseOutcome, wall_ns: 
         world: labels.world.into(),
         workload: Some(outcome.results.name.clone()),
         seed: labels.seed,
-        simulated_ns: (seconds * 1e9) as u64,
+        simulated_ns: outcome.results.window().nanos(),
         wall_ns,
         ios,
         rounded: outcome.rounded,

@@ -39,6 +39,16 @@ fn samples_are_of_the_measured_part_and_add_up_to_it() {
     }
 }
 
+/// Seconds in binary digits are less than these, and nanoseconds are whole.
+#[test]
+fn a_run_is_as_long_as_it_was_told_to_the_last_nanosecond() {
+    for length in [983u64, 1_001] {
+        let json =
+            small(&["run", "--workload", "randread", "--duration", &format!("{length}us"), "--json", "-"]).json();
+        assert_eq!(json["simulated_ns"], length * 1_000);
+    }
+}
+
 /// A run as short as this has more intervals than there may be only with a drive that has next to nothing to do.
 #[test]
 fn a_series_that_ends_before_the_run_does_is_said_to() {
