@@ -6,7 +6,8 @@ use crate::expression::Expression;
 use crate::file::{self, Assignment, File, Form, Open, RowsOf, Scale, Spans};
 use crate::reference::{Sheet, sheets};
 use crate::traces::Wanted;
-use rig::config::{Named, displaced};
+use crate::varied;
+use rig::config::Named;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -195,7 +196,7 @@ impl Experiment {
     pub fn read(name: &str, file: &str, text: &str) -> Result<Experiment, LabError> {
         let (tables, spans): (File, Spans<'_>) = file::read(file, text)?;
         let axes = axes(&tables.axis, &spans)?;
-        check_varied_once(&tables.axis, &axes, &spans)?;
+        varied::check_once(&tables.axis, &axes, &spans)?;
         let metrics = metrics(&tables.metric, &axes, &spans)?;
         let search = tables.search.map(|search| search_of(&search, &axes, &metrics, &spans)).transpose()?;
         let plots = plots(&tables.plot, &axes, &metrics, &spans)?;
@@ -231,7 +232,7 @@ impl Experiment {
 
     /// Everything that the file says of configuration keys, whichever runs it is for.
     pub(crate) fn assignments(&self) -> impl Iterator<Item = &Assignment> {
-        let varied = self.axes.iter().flat_map(|axis| &axis.values).flat_map(|value| &value.set);
+        let varied = self.axes.iter().flat_map(Axis::assignments);
         [&self.base, &self.quick, &self.tiny].into_iter().flatten().chain(varied)
     }
 
@@ -309,28 +310,6 @@ fn axes(raw: &[file::Axis], spans: &Spans<'_>) -> Result<Vec<Axis>, LabError> {
         axes.push(Axis { name: name.clone(), key, group, values: in_forms(values, axis, spans)? });
     }
     Ok(axes)
-}
-
-/// Refuses a key that has an axis of its own and is set by another axis or a smaller form too, or that counts for nothing beside what is
-/// said anywhere: the one goes over the other, and rows would name values that no run had.
-fn check_varied_once(raw: &[file::Axis], axes: &[Axis], spans: &Spans<'_>) -> Result<(), LabError> {
-    let forms = [spans.assignments(&["quick"]), spans.assignments(&["tiny"])].concat();
-    let set_elsewhere = |at: usize| {
-        let others = axes.iter().enumerate().filter(move |(other, _)| *other != at);
-        others.flat_map(|(_, other)| &other.values).flat_map(|value| &value.set).chain(&forms)
-    };
-    for (at, axis) in raw.iter().enumerate() {
-        let Some(key) = &axis.key else { continue };
-        if let Some(other) = set_elsewhere(at).find(|one| one.key == *key.get_ref()) {
-            return Err(spans.refuse("axis.key", key, format!("a key that line {} does not set too", other.line)));
-        }
-        let mut said = spans.assignments(&["base"]).into_iter().chain(set_elsewhere(at).cloned());
-        if let Some(other) = said.find(|one| displaced(&one.key, &one.value, false) == Some(key.get_ref())) {
-            let expected = format!("a key that counts beside {}, as line {} says it", other.key, other.line);
-            return Err(spans.refuse("axis.key", key, expected));
-        }
-    }
-    Ok(())
 }
 
 fn keyed(key: &Spanned<String>, value: &Spanned<toml::Value>, spans: &Spans<'_>) -> AxisValue {

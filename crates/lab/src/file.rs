@@ -266,6 +266,12 @@ impl Spans<'_> {
         }
     }
 
+    /// The complaint about what a key is given.
+    pub(crate) fn refuse_said(&self, said: &Assignment, expected: impl Into<String>) -> LabError {
+        let Assignment { key, line, value } = said.clone();
+        LabError::Refused { file: self.file.into(), line, key, found: value, expected: expected.into() }
+    }
+
     /// The keys below a table of the file, dotted; the path's numbers count in arrays of tables.
     pub(crate) fn assignments(&self, path: &[&str]) -> Vec<Assignment> {
         let mut table = Some(self.document.get_ref());

@@ -29,6 +29,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod traces;
+mod varied;
 
 pub use catalogue::{EXPERIMENTS, PLACEMENTS};
 pub use error::LabError;

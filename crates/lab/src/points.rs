@@ -5,7 +5,8 @@ use crate::experiment::{Axis, AxisValue, Experiment, Size};
 use crate::file::{Assignment, RowsOf};
 use crate::placement;
 use crate::traces::{self, Recorded};
-use rig::config::{ConfigError, Layers, Resolved, World, displaced};
+use crate::varied::{check_sets, key_of};
+use rig::config::{ConfigError, Layers, Resolved, World};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -58,7 +59,7 @@ pub(crate) struct Given<'a> {
 
 /// All runs of an experiment, resolved; what cannot be is found before the first of them begins.
 pub(crate) fn tasks(experiment: &Experiment, given: &Given<'_>) -> Result<Vec<Task>, LabError> {
-    check_varied(experiment, given)?;
+    check_sets(experiment, given.sets)?;
     let found = match given.traces {
         Some(folder) => traces::find(folder, &experiment.traces)?,
         None => Vec::new(),
@@ -113,34 +114,6 @@ fn check_beside(experiment: &Experiment, given: &Given<'_>, tasks: &[Task]) -> R
         }
     }
     Ok(())
-}
-
-/// Refuses an assignment over what an axis varies, or over another way to say it: rows would name values that no run had.
-fn check_varied(experiment: &Experiment, given: &Given<'_>) -> Result<(), LabError> {
-    for set in given.sets {
-        let axis_of = |key| experiment.axes.iter().find(|axis| varies(axis, key));
-        let value = set.split_once('=').map_or("", |(_, value)| value.trim());
-        let displaced = || {
-            let other = displaced(key_of(set), value, true)?;
-            Some(format!("{}, of {other},", axis_of(other)?.name))
-        };
-        if let Some(axis) = axis_of(key_of(set)).map(|axis| axis.name.clone()).or_else(displaced) {
-            return Err(LabError::Varied { set: set.clone(), experiment: experiment.name.clone(), axis });
-        }
-    }
-    Ok(())
-}
-
-/// Whether an axis has values of a key, or choices that do not all say the same of it. What all of them say alike tells none from
-/// another, whatever else does, so that no name is wrong without it.
-fn varies(axis: &Axis, key: &str) -> bool {
-    let said = |value: &AxisValue| value.set.iter().find(|one| one.key == key).map(|one| one.value.clone());
-    axis.key.as_deref() == Some(key) || axis.values.windows(2).any(|pair| said(&pair[0]) != said(&pair[1]))
-}
-
-/// The key of `KEY=VALUE`.
-pub(crate) fn key_of(set: &str) -> &str {
-    set.split_once('=').map_or(set, |(key, _)| key).trim()
 }
 
 fn nth(axis: &Axis, index: usize, size: Size) -> &AxisValue {

@@ -1,5 +1,7 @@
 //! Every experiment in its smallest form, and what a wrong file is told.
 
+mod axes;
+
 use crate::file;
 use crate::{EXPERIMENTS, Experiment, Idle, LabError, Orders, Outcome, Size, placements};
 use firmware::architecture::ARCHITECTURES;

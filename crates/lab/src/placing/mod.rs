@@ -6,7 +6,7 @@ mod search;
 
 use crate::LabError;
 use crate::file::{self, Assignment, Assignments, Spans};
-use crate::points::key_of;
+use crate::varied::key_of;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::Path;
