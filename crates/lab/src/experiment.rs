@@ -75,6 +75,11 @@ impl Axis {
     pub(crate) fn group_of(&self, shown: &Value) -> Option<&str> {
         self.values.iter().find(|value| value.shown == *shown)?.group.as_deref()
     }
+
+    /// What rows show of its values, and whether those of the quick form do.
+    fn shown(&self) -> impl Iterator<Item = (Value, bool)> {
+        self.values.iter().map(|value| (value.shown.clone(), value.quick))
+    }
 }
 
 /// One of its values.
@@ -199,9 +204,9 @@ impl Experiment {
         varied::check_once(&tables.axis, &axes, &spans)?;
         let metrics = metrics(&tables.metric, &axes, &spans)?;
         let search = tables.search.map(|search| search_of(&search, &axes, &metrics, &spans)).transpose()?;
-        let plots = plots(&tables.plot, &axes, &metrics, &spans)?;
-        let traces = tables.trace.iter().map(|trace| Wanted::of(trace, &spans)).collect::<Result<_, _>>()?;
         let references = references(&tables.reference, &axes, &spans)?;
+        let plots = plots(&tables.plot, (&axes, &references), &metrics, &spans)?;
+        let traces = tables.trace.iter().map(|trace| Wanted::of(trace, &spans)).collect::<Result<_, _>>()?;
         Ok(Experiment {
             name: name.into(),
             title: tables.title,
@@ -423,12 +428,30 @@ fn selection(
     let select = |(name, value): (&Spanned<String>, &toml::Value)| {
         let axis = axis_named(axes, key, name, spans)?;
         let value = json(value);
-        if axes[axis].values.iter().any(|known| known.shown == value) {
-            return Ok((axis, value));
-        }
-        Err(spans.refuse(key, name, names(axes[axis].values.iter().map(|value| value.shown.to_string()))))
+        check_shown(&value, axes[axis].shown(), (key, name), spans)?;
+        Ok((axis, value))
     };
     raw.iter().map(select).collect()
+}
+
+/// Refuses what is none of the values that rows show, each of which comes with whether those of the quick form show it too: no row
+/// would be meant.
+fn check_shown(
+    wanted: &Value,
+    shown: impl IntoIterator<Item = (Value, bool)>,
+    (key, name): (&str, &Spanned<String>),
+    spans: &Spans<'_>,
+) -> Result<(), LabError> {
+    let shown: Vec<(Value, bool)> = shown.into_iter().collect();
+    let is_among = |quick: bool| shown.iter().any(|(value, is_quick)| value == wanted && (*is_quick || !quick));
+    if is_among(true) {
+        return Ok(());
+    }
+    let of_quick = shown.iter().filter(|(_, is_quick)| *is_quick);
+    let [all, of_quick] = [shown.iter().collect::<Vec<_>>(), of_quick.collect()]
+        .map(|values| names(values.iter().map(|(value, _)| value.to_string())));
+    let lacks = || format!("{of_quick}: the quick form has no {wanted} (axis.quick)");
+    Err(spans.refuse(key, name, if is_among(false) { lacks() } else { all }))
 }
 
 fn search_of(raw: &file::Search, axes: &[Axis], metrics: &[Metric], spans: &Spans<'_>) -> Result<Search, LabError> {
@@ -448,7 +471,25 @@ fn search_of(raw: &file::Search, axes: &[Axis], metrics: &[Metric], spans: &Span
     })
 }
 
-fn plots(raw: &[file::Plot], axes: &[Axis], metrics: &[Metric], spans: &Spans<'_>) -> Result<Vec<Plot>, LabError> {
+/// What rows show in the column of an axis or of its groups, and whether those of the quick form do; none where runs decide it.
+fn shown(axes: &[Axis], references: &[Sheet], column: &str) -> Option<Vec<(Value, bool)>> {
+    let of_group = |axis: &Axis| axis.group.as_deref() == Some(column);
+    let axis = axes.iter().find(|axis| axis.name == column || of_group(axis))?;
+    let group = |value: &AxisValue| (value.group.clone().into(), value.quick);
+    if of_group(axis) {
+        return Some(axis.values.iter().map(group).collect());
+    }
+    let sheets = references.iter().filter(|_| column == "series").map(|sheet| (sheet.series().into(), true));
+    Some(axis.shown().chain(sheets).collect())
+}
+
+fn plots(
+    raw: &[file::Plot],
+    (axes, references): (&[Axis], &[Sheet]),
+    metrics: &[Metric],
+    spans: &Spans<'_>,
+) -> Result<Vec<Plot>, LabError> {
+    const WHERE: &str = "plot.where";
     let column = |key: &str, name: &Spanned<String>, only_metrics: bool| {
         let figures = metrics.iter().map(|metric| metric.name.as_str());
         let all: Vec<&str> = match only_metrics {
@@ -469,7 +510,11 @@ fn plots(raw: &[file::Plot], axes: &[Axis], metrics: &[Metric], spans: &Spans<'_
             None => None,
         };
         let same = |(name, value): (&Spanned<String>, &toml::Value)| -> Result<(String, Value), LabError> {
-            Ok((column("plot.where", name, false)?, json(value)))
+            let (column, value) = (column(WHERE, name, false)?, json(value));
+            if let Some(shown) = shown(axes, references, &column) {
+                check_shown(&value, shown, (WHERE, name), spans)?;
+            }
+            Ok((column, value))
         };
         let y = raw.y.get_ref();
         if y.is_empty() {

@@ -96,7 +96,7 @@ pub(crate) fn rows(experiment: &Experiment, ran: &[Ran<'_>], told: Told) -> Vec<
                 one_stream.parameters.streams = Some(1);
                 let statistics = drawn(&one_stream);
                 let mut row = head(experiment, ran, place, told);
-                row["series"] = format!("{} (sheet)", sheet.summary).into();
+                row["series"] = sheet.series().into();
                 // Nothing of it was run.
                 row.entry("steady").and_modify(|steady| *steady = Value::Null);
                 let scope = sheet.iops(&statistics).map_or_else(

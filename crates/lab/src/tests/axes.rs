@@ -52,3 +52,43 @@ fn what_choices_vary_is_said_by_no_other_axis_and_not_by_the_quick_form() {
         assert!(sweep(&text).is_ok(), "{text}");
     }
 }
+
+/// The smaller form found it when all its runs were over, and told of the wrong thing; of a picture it drew nothing.
+#[test]
+fn rows_that_no_form_or_not_the_quick_one_has_are_refused_before_a_run() {
+    let quick = SWEEP.replace("tiny = [1, 2, 8]", "quick = [2, 8]").replace("series = \"plain\"", "depth = 1");
+    let said = "depth.toml:34: metric.relative_to is depth; expected one of 2, 8: the quick form has no 1 (axis.quick)";
+    assert_eq!(complaint(&quick), said);
+    assert!(sweep(&quick.replace("depth = 1", "depth = 8")).is_ok());
+    // The tiny form is for tests, and leaves out what it likes.
+    assert!(sweep(&SWEEP.replace("tiny = [1, 2, 8]", "tiny = [2]").replace("series = \"plain\"", "depth = 1")).is_ok());
+    let drawn = |only: &str, text: &str| format!("{text}where = {{ {only} }}\n");
+    let sheets = SWEEP.replace("[[plot]]", "[[reference]]\ndrive = \"intel-750\"\n\n[[plot]]");
+    let grouped = SWEEP.replace("name = \"depth\"\nkey", "name = \"deep\"\nkey").replace("\"depth\"", "\"deep\"");
+    for (text, said) in [
+        (drawn("depth = 99", SWEEP), "plot.where is depth; expected one of 1, 2, 8"),
+        (drawn("series = \"both\"", SWEEP), "plot.where is series; expected one of \"xor\", \"plain\""),
+        (drawn("series = \"both\"", &sheets), "expected one of \"xor\", \"plain\", \"Intel 750 (sheet)\""),
+        (drawn("deep = \"8\"", &grouped), "plot.where is deep; expected one of 1, 2, 8"),
+        (
+            drawn("depth = 1", &SWEEP.replace("tiny = [1, 2, 8]", "quick = [2, 8]")),
+            "plot.where is depth; expected one of 2, 8: the quick form has no 1",
+        ),
+    ] {
+        assert!(complaint(&text).contains(said), "{}", complaint(&text));
+    }
+    for only in ["depth = 2", "series = \"plain\"", "workload_source = \"generated\"", "iops = 3"] {
+        assert!(sweep(&drawn(only, SWEEP)).is_ok(), "{only}");
+    }
+    assert!(sweep(&drawn("series = \"Intel 750 (sheet)\"", &sheets)).is_ok());
+}
+
+#[test]
+fn groups_that_no_choice_is_in_are_not_drawn() {
+    let choices =
+        "name = \"drive\"\ngroup = \"kind\"\nchoice = [{ name = \"one\", group = \"deep\", set.host.depth = 1 }]";
+    let plot = "[[plot]]\nform = \"bars\"\nx = \"series\"\ny = [\"iops\"]\nwhere = { kind = ";
+    assert!(sweep(&format!("{}{plot}\"deep\" }}\n", along(choices))).is_ok());
+    let said = complaint(&format!("{}{plot}\"flat\" }}\n", along(choices)));
+    assert!(said.ends_with("plot.where is kind; expected one of \"deep\""), "{said}");
+}
