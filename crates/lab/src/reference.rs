@@ -8,7 +8,7 @@
 use crate::experiment::Experiment;
 use crate::file;
 use crate::rows::{Ran, Row, Told, head, number};
-use crate::runner::drawn;
+use crate::runner::{counted, drawn};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -64,6 +64,11 @@ impl Sheet {
         ]
     }
 
+    /// As rows show it.
+    pub(crate) fn series(&self) -> String {
+        format!("{} (sheet)", self.summary)
+    }
+
     /// Requests a second of a workload; none where the sheet lacks a figure that it needs.
     fn iops(&self, workload: &Statistics) -> Option<f64> {
         let (reads, random) = (workload.read_fraction(), workload.randomness());
@@ -90,11 +95,11 @@ pub(crate) fn rows(experiment: &Experiment, ran: &[Ran<'_>], told: Told) -> Vec<
     let mut rows = Vec::new();
     for sheet in &experiment.references {
         for ran in ran.iter().filter(beside) {
-            for (phase, place) in ran.point.resolved.phases.iter().zip(0..ran.phases.len()) {
+            for (place, (phase, summary)) in ran.point.resolved.phases.iter().zip(&ran.phases).enumerate() {
                 let mut one_stream = phase.clone();
                 // Streams of several queues would look like jumps to whoever sees one request after another.
                 one_stream.parameters.streams = Some(1);
-                let statistics = drawn(&one_stream);
+                let statistics = drawn(&one_stream, counted(summary));
                 let mut row = head(experiment, ran, place, told);
                 row["series"] = sheet.series().into();
                 // Nothing of it was run.

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use workload::replay::Mode;
 use workload::{Source, Statistics};
 
-/// Requests from whose beginning a generated workload's figures are taken.
+/// Most requests, from the beginning, of which a generated workload's figures are taken.
 const STATISTICS_IOS: u64 = 50_000;
 
 /// How an experiment is to be carried out.
@@ -63,7 +63,7 @@ impl Experiment {
         let seed = tasks.iter().flat_map(|task| &task.steps).flatten().next().map_or(0, |point| point.resolved.seed);
         let ran = crew.work(&tasks)?;
         let mut traces: Vec<Value> = Vec::new();
-        for pair in ran.iter().filter_map(|ran| beside(ran.point)) {
+        for pair in ran.iter().filter_map(|one| beside(one, &ran)) {
             // The pair is the same in every series.
             if traces.iter().all(|known| ["workload", "trace"].iter().any(|key| known[*key] != pair[*key])) {
                 traces.push(pair);
@@ -106,11 +106,13 @@ fn draw(tasks: &[Task]) -> Result<(), LabError> {
 }
 
 /// Which trace was replayed in place of which workload, and what that means.
-fn beside(point: &Point) -> Option<Value> {
-    let replayed = point.trace.as_ref()?;
-    let (summary, phase) = (replayed.trace.summary(), &point.resolved.phases[replayed.phase]);
+fn beside(one: &Ran<'_>, all: &[Ran<'_>]) -> Option<Value> {
+    let replayed = one.point.trace.as_ref()?;
+    let summary = replayed.trace.summary();
+    let is_generated = |other: &&Ran<'_>| other.point.trace.is_none() && other.point.values == one.point.values;
+    let workload = &all.iter().find(is_generated).expect("it stands beside one").phases[replayed.phase];
     Some(json!({
-        "workload": phase.name,
+        "workload": workload["workload"],
         "trace": replayed.name,
         "relation": replayed.relation,
         "requests": summary.records,
@@ -118,7 +120,7 @@ fn beside(point: &Point) -> Option<Value> {
         "folded_into_the_drive": summary.wrapped,
         "statistics": {
             "trace": figures(&summary.statistics),
-            "generated": figures(&drawn(phase)),
+            "generated": workload["requests"],
         },
     }))
 }
@@ -199,24 +201,23 @@ pub(crate) fn run(point: &Point) -> Result<Vec<Value>, LabError> {
     let failed = |error: PlanError| LabError::Run { point: point.named.clone(), error: error.into() };
     let resolved = &point.resolved;
     let mut device = resolved.plan();
-    let (phases, statistics) = match &point.trace {
-        None => (resolved.phases(), resolved.phases.iter().map(drawn).collect()),
+    let phases = match &point.trace {
+        None => resolved.phases(),
         Some(replayed) => {
             // One address space, as the folded trace has.
             device.drive.namespaces.truncate(1);
-            (
-                vec![replay(replayed, resolved.phases[replayed.phase].rounds)],
-                vec![replayed.trace.summary().statistics.clone()],
-            )
+            vec![replay(replayed, resolved.phases[replayed.phase].rounds)]
         }
     };
     let mut session = resolved.session(&device, phases, 0).map_err(failed)?;
     let mut summaries = Vec::new();
-    for statistics in &statistics {
-        let Some(summary) = session.next_phase() else { break };
+    while let Some(summary) = session.next_phase() {
         let summary = summary.map_err(|error| failed(error.into()))?;
         let mut value = serde_json::to_value(&summary).expect("a summary always serialises");
-        value["requests"] = figures(statistics);
+        value["requests"] = match &point.trace {
+            None => generated(&resolved.phases[summaries.len()], &value),
+            Some(replayed) => figures(&replayed.trace.summary().statistics),
+        };
         summaries.push(value);
     }
     Ok(summaries)
@@ -242,8 +243,21 @@ fn figures(statistics: &Statistics) -> Value {
     })
 }
 
-/// The figures of a generated workload, from its beginning.
-pub(crate) fn drawn(phase: &rig::config::Phase) -> Statistics {
+/// What describes the requests of a generated phase, as many as it counted.
+fn generated(phase: &rig::config::Phase, summary: &Value) -> Value {
+    let count = counted(summary);
+    let mut figures = figures(&drawn(phase, count));
+    figures["count"] = count.into();
+    figures
+}
+
+/// Requests that a phase counted.
+pub(crate) fn counted(summary: &Value) -> u64 {
+    summary["ios"].as_u64().expect("every summary has it")
+}
+
+/// The figures of a generated workload's first requests, of so many.
+pub(crate) fn drawn(phase: &rig::config::Phase, count: u64) -> Statistics {
     let mut source = phase.recipe.source(&phase.parameters).expect("it was tried when it was resolved");
-    Statistics::of(&mut source as &mut dyn Source, phase.ios.unwrap_or(STATISTICS_IOS).min(STATISTICS_IOS))
+    Statistics::of(&mut source as &mut dyn Source, count.clamp(1, STATISTICS_IOS))
 }

@@ -1,6 +1,7 @@
 //! What is varied: once, over values that there are, and with figures of what each run was asked for.
 
-use super::{SWEEP, sweep};
+use super::{SWEEP, column, folder, sweep};
+use crate::{LabError, Orders, Outcome, Size};
 
 /// The sweep with another axis instead of its depths.
 fn along(axis: &str) -> String {
@@ -91,4 +92,30 @@ fn groups_that_no_choice_is_in_are_not_drawn() {
     assert!(sweep(&format!("{}{plot}\"deep\" }}\n", along(choices))).is_ok());
     let said = complaint(&format!("{}{plot}\"flat\" }}\n", along(choices)));
     assert!(said.ends_with("plot.where is kind; expected one of \"deep\""), "{said}");
+}
+
+/// Their other figures are taken of the first of so many only.
+#[test]
+fn requests_are_counted_as_the_run_does() {
+    let metrics = ["requests.count", "ios", "requests.read_fraction"];
+    let metrics = metrics.map(|value| format!("[[metric]]\nname = \"{value} \"\nvalue = \"{value}\"\n")).concat();
+    let tried = |axis: &str, folder: Option<&std::path::Path>, more: &str| -> Result<Outcome, LabError> {
+        let text = along(axis).replace(", ios = 300", "").replace("small", "small\"\nplatform.processor = \"timeless");
+        let orders = Orders { size: Size::Full, sets: &[], jobs: 2, out: None, traces: folder, watch: &|_| {} };
+        sweep(&format!("{text}{metrics}{more}"))?.carry_out(&orders)
+    };
+    let outcome = tried("name = \"of\"\nkey = \"workload.ios\"\nvalues = [100, 51_000]", None, "").unwrap();
+    assert_eq!(column(&outcome, "requests.count "), [100.0, 100.0, 51_000.0, 51_000.0]);
+    assert_eq!(column(&outcome, "ios "), column(&outcome, "requests.count "));
+    let folder = folder("counted");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("ours.spc"), "0,8,4096,r,0.5\n0,16,4096,r,0.5\n").unwrap();
+    let axis = "name = \"of\"\nkey = \"workload.duration_ms\"\nvalues = [1]";
+    let trace = "\n[[trace]]\nbeside = \"randread\"\nfile = \"ours\"\nrelation = \"none\"\n";
+    let outcome = tried(&axis.replace("[1]", "[1, 2]"), Some(&folder), trace).unwrap();
+    let (counts, ios) = (column(&outcome, "requests.count "), column(&outcome, "ios "));
+    assert_eq!((ios.clone(), ios[0] < 1_000.0 && ios[0] > 2.0), (counts, true));
+    assert_eq!(outcome.traces[0]["statistics"]["generated"]["count"].as_f64(), Some(ios[0]));
+    assert_eq!(outcome.traces[0]["statistics"]["trace"]["count"], 2);
+    std::fs::remove_dir_all(&folder).unwrap();
 }
