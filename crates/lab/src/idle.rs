@@ -57,7 +57,7 @@ fn changes_nothing<'a>(axis: usize, ran: impl Iterator<Item = &'a Ran<'a>>) -> b
     beside.peek().is_some() && beside.all(|same| same)
 }
 
-/// Whether two runs came out the same in all but what this machine took for them, and what was asked for.
+/// Whether two runs came out the same in all but what this machine took for them, what was asked for, and what that is called.
 fn is_same(one: &Ran<'_>, other: &Ran<'_>) -> bool {
     let is_same = |(one, other): (&Value, &Value)| {
         let (Some(one), Some(other)) = (one.as_object(), other.as_object()) else { return one == other };
@@ -67,5 +67,5 @@ fn is_same(one: &Ran<'_>, other: &Ran<'_>) -> bool {
     one.phases.len() == other.phases.len() && one.phases.iter().zip(&other.phases).all(is_same)
 }
 
-/// What of a summary does not tell how a run went.
-const LEFT_OUT: [&str; 2] = ["wall_ns", "requests"];
+/// What of a summary does not tell how a run went: names and the seed are those that an axis gave it.
+const LEFT_OUT: [&str; 7] = ["wall_ns", "requests", "seed", "device", "processor", "architecture", "workload"];

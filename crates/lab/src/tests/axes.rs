@@ -1,7 +1,8 @@
 //! What is varied: once, over values that there are, and with figures of what each run was asked for.
 
-use super::{SWEEP, column, folder, sweep};
-use crate::{LabError, Orders, Outcome, Size};
+use super::{SWEEP, carry_out, column, folder, of, sweep};
+use crate::{Idle, LabError, Orders, Outcome, Size};
+use std::fmt::Write as _;
 
 /// The sweep with another axis instead of its depths.
 fn along(axis: &str) -> String {
@@ -92,6 +93,35 @@ fn groups_that_no_choice_is_in_are_not_drawn() {
     assert!(sweep(&format!("{}{plot}\"deep\" }}\n", along(choices))).is_ok());
     let said = complaint(&format!("{}{plot}\"flat\" }}\n", along(choices)));
     assert!(said.ends_with("plot.where is kind; expected one of \"deep\""), "{said}");
+}
+
+/// Sequential reads draw nothing, so that a seed is in their summaries and nowhere else.
+#[test]
+fn an_axis_that_only_gives_summaries_another_name_changes_nothing() {
+    let seeds = "name = \"seed\"\nkey = \"run.seed\"\nvalues = [1, 2, 3]";
+    let idle = |text: &str| carry_out(&sweep(text).unwrap(), 2, None).unwrap().idle;
+    let reads = along(seeds).replace("randread", "seqread");
+    assert_eq!(idle(&reads), [Idle { axis: "seed".into(), trace: None }]);
+    assert_eq!(idle(&along(seeds)), [], "random ones are others with each seed");
+}
+
+#[test]
+fn every_seed_replays_the_same_trace() {
+    let folder = folder("seeds");
+    std::fs::create_dir_all(&folder).unwrap();
+    let lines = (0..40).fold(String::new(), |mut lines, at| {
+        writeln!(lines, "0,{},4096,w,0.5", at * 5 % 40 * 8).unwrap();
+        lines
+    });
+    std::fs::write(folder.join("ours.spc"), lines).unwrap();
+    let trace = "\n[[trace]]\nbeside = \"randread\"\nfile = \"ours\"\nrelation = \"none\"\n";
+    let text = along("name = \"seed\"\nkey = \"run.seed\"\nvalues = [1, 2]") + trace;
+    let count = "[[metric]]\nname = \"count\"\nvalue = \"requests.count\"\n";
+    let orders = Orders { size: Size::Full, sets: &[], jobs: 2, out: None, traces: Some(&folder), watch: &|_| {} };
+    let outcome = sweep(&format!("{text}{count}")).unwrap().carry_out(&orders).unwrap();
+    assert!(outcome.idle.contains(&Idle { axis: "seed".into(), trace: Some("ours.spc".into()) }), "{:?}", outcome.idle);
+    assert_eq!(of(&outcome, "count").iter().filter(|count| **count == 40).count(), 4);
+    std::fs::remove_dir_all(&folder).unwrap();
 }
 
 /// Their other figures are taken of the first of so many only.
