@@ -371,8 +371,24 @@ fn rows(page: Page, outcome: &Outcome) -> String {
     grid(page, &lines)
 }
 
-/// Four digits of a figure; the files have all of them.
+/// Four digits of a figure, as a power of ten where it is small; the files have all of them.
 fn short(figure: f64) -> String {
-    let digits = 3 - figure.abs().max(1e-6).log10().floor() as i32;
-    format!("{figure:.*}", digits.clamp(0, 6) as usize)
+    let size = figure.abs();
+    if size > 0.0 && size < 1e-3 {
+        return format!("{figure:.3e}");
+    }
+    let digits = 3 - size.max(1e-3).log10().floor() as i32;
+    format!("{figure:.*}", digits.max(0) as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn four_digits_of_a_figure_are_shown_however_small_it_is() {
+        let shown = [123_456.7, 9.25, -0.5, 0.012_346, 0.001_234_4, 0.000_123_44, -5.0e-6, 0.0].map(short);
+        let expected = ["123457", "9.250", "-0.5000", "0.01235", "0.001234", "1.234e-4", "-5.000e-6", "0.000000"];
+        assert_eq!(shown, expected);
+    }
 }

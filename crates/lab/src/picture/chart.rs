@@ -162,7 +162,7 @@ impl Svg {
             self.put(format_args!(
                 "<line class=\"{class}\" x1=\"{LEFT}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>"
             ));
-            self.label(LEFT - 6.0, y + 4.0, "end", "soft", &short(tick), "");
+            self.label(LEFT - 6.0, y + 4.0, "end", "soft", &self.scale.name(tick), "");
         }
         let middle = TOP + HEIGHT / 2.0;
         self.label(12.0, middle, "middle", "soft", label, &format!(" transform=\"rotate(-90 12 {middle:.1})\""));
@@ -177,7 +177,7 @@ impl Svg {
         ticks.sort_by(|one, other| one.0.total_cmp(&other.0));
         ticks.dedup_by_key(|tick| tick.0);
         if ticks.is_empty() {
-            ticks = scale.ticks.iter().map(|&tick| (tick, short(tick))).collect();
+            ticks = scale.ticks.iter().map(|&tick| (tick, scale.name(tick))).collect();
         }
         let mut free_from = f64::NEG_INFINITY;
         for (tick, name) in ticks {

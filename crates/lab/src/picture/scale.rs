@@ -38,6 +38,14 @@ impl Scale {
         Scale { low, high: low + span, log2: false, ticks }
     }
 
+    /// A tick's name, in as many digits as tell it from the next.
+    pub(super) fn name(&self, tick: f64) -> String {
+        let step = self.ticks.windows(2).map(|pair| pair[1] - pair[0]).next().filter(|_| !self.log2);
+        let apart = step.map_or(0, |step| power(tick) - power(step));
+        // Steps of 2.5 have a digit more.
+        written(tick, DIGITS.max(apart.max(0) as usize + 2))
+    }
+
     /// Where a figure lies, 0 to 1.
     pub(super) fn place(&self, figure: f64) -> f64 {
         match self.log2 {
@@ -55,24 +63,41 @@ fn step(least: f64) -> f64 {
     factor * power
 }
 
-/// A figure as an axis names it: `1.5M`, `250k`, `0.25`.
+/// Digits of a figure, of which zeros at its end are left out.
+const DIGITS: usize = 4;
+
+/// A figure in a few digits: `1.5M`, `250k`, `0.25`, `5e-6`.
 pub(super) fn short(figure: f64) -> String {
-    let size = figure.abs();
-    let (divided, unit) = match size {
-        _ if size >= 1e9 => (figure / 1e9, "G"),
-        _ if size >= 1e6 => (figure / 1e6, "M"),
-        _ if size >= 1e4 => (figure / 1e3, "k"),
-        _ => (figure, ""),
+    written(figure, DIGITS)
+}
+
+/// So many digits of a figure, the least of them rounded, with a unit or a power of ten where they alone would be long.
+fn written(figure: f64, digits: usize) -> String {
+    let figure = figure + 0.0; // What is -0 is 0.
+    let rounded = format!("{figure:.*e}", digits - 1);
+    let Some((mantissa, power)) = rounded.split_once('e').and_then(|(head, tail)| Some((head, tail.parse().ok()?)))
+    else {
+        return rounded;
     };
-    let digits = match divided.abs() {
-        large if large >= 100.0 => 0,
-        middle if middle >= 10.0 => 1,
-        small if small >= 0.1 || small == 0.0 => 2,
-        _ => 4,
+    let (divisor, of_unit, unit) = match power {
+        9.. => (1e9, 9, "G"),
+        6.. => (1e6, 6, "M"),
+        4.. => (1e3, 3, "k"),
+        -3.. => (1.0, 0, ""),
+        _ => return format!("{}e{power}", without_zeros(mantissa)),
     };
-    let text = format!("{divided:.digits$}");
-    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
-    format!("{text}{unit}")
+    let decimals = (digits as i32 - 1 - (power - of_unit)).max(0) as usize;
+    format!("{}{unit}", without_zeros(&format!("{:.decimals$}", figure / divisor)))
+}
+
+/// A figure without the zeros that end its decimals.
+fn without_zeros(text: &str) -> &str {
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { text }
+}
+
+/// The power of ten of a figure's first digit.
+fn power(figure: f64) -> i32 {
+    if figure == 0.0 { 0 } else { figure.abs().log10().floor() as i32 }
 }
 
 #[cfg(test)]
@@ -108,5 +133,28 @@ mod tests {
     fn figures_are_named_shortly() {
         let named = [0.0, 0.25, 12.5, 1500.0, 25_000.0, 1.5e6, 4.8e9, 0.004].map(short);
         assert_eq!(named, ["0", "0.25", "12.5", "1500", "25k", "1.5M", "4.8G", "0.004"]);
+        let named = [-0.25, 9_999.7, 99_999.0, 105_296.0, 1.0 / 3.0, 0.012_346, 0.000_25, 5.04e-6, -1e-12].map(short);
+        assert_eq!(named, ["-0.25", "10k", "100k", "105.3k", "0.3333", "0.01235", "2.5e-4", "5.04e-6", "-1e-12"]);
+    }
+
+    #[test]
+    fn ticks_are_named_as_what_they_are() {
+        let is_named = |scale: &Scale| {
+            let named: Vec<String> = scale.ticks.iter().map(|tick| scale.name(*tick)).collect();
+            for (name, tick) in named.iter().zip(&scale.ticks) {
+                let (digits, unit) = name.split_at(name.find(['k', 'M', 'G']).unwrap_or(name.len()));
+                let unit = ["", "k", "M", "G"].iter().position(|known| *known == unit).expect("a unit");
+                let said = digits.parse::<f64>().expect("a figure") * 1e3f64.powi(unit as i32);
+                assert!((said - tick).abs() <= 1e-9 * tick.abs().max(said.abs()), "{tick} is {name} of {named:?}");
+            }
+        };
+        for highest in [8e-13, 4.9e-6, 0.001, 0.11, 0.9, 3.0, 410.0, 9_000.0, 46_000.0, 1.1e6, 7e9] {
+            is_named(&Scale::heights(0.0, highest));
+            is_named(&Scale::heights(-highest / 3.0, highest));
+        }
+        for low in [0.0, 0.1, 100.0, 10_000.0, 1_234_000.0] {
+            is_named(&Scale::along(&[low, low + 0.11], false));
+            is_named(&Scale::along(&[low, low + 11.0], false));
+        }
     }
 }

@@ -4,8 +4,9 @@ use super::chart::Panel;
 use super::letters::{bold_width, lines, width};
 use std::fmt::Write;
 
-/// Told apart by most people who see few colours, on white and, the second of each, on black.
-const COLOURS: [(&str, &str); 10] = [
+/// On white and, the second of each, on black. The first ten are told apart by most people who see few colours, and the others lie as
+/// far from them and from each other as is left.
+const COLOURS: [(&str, &str); 20] = [
     ("#1f5fb4", "#6aa8ff"),
     ("#d4572a", "#ff9a6b"),
     ("#2b8a57", "#62d197"),
@@ -16,6 +17,16 @@ const COLOURS: [(&str, &str); 10] = [
     ("#5f6670", "#aab2bd"),
     ("#4b3fa6", "#a79cff"),
     ("#6b8f12", "#b7dd55"),
+    ("#9f1ded", "#af42f0"),
+    ("#39050b", "#ec132e"),
+    ("#1a310c", "#64ec13"),
+    ("#ed1db9", "#ec13b6"),
+    ("#0eaa0e", "#29a329"),
+    ("#c27a70", "#996c66"),
+    ("#81875a", "#f4fac6"),
+    ("#723d1d", "#ec6413"),
+    ("#0c2831", "#2985a3"),
+    ("#1d51ed", "#426ef0"),
 ];
 const GAP: f64 = 18.0;
 /// The letters of the title, of what is below it, and of the legend.
@@ -40,14 +51,13 @@ impl Sheet {
         Sheet { title: title.into(), source: source.into(), legend: Vec::new(), panels: Vec::new() }
     }
 
-    /// The colour of a name, the same in all panels.
+    /// The colour of a name, the same in all panels and no other name's.
     pub(super) fn colour(&mut self, name: &str) -> usize {
         let known = self.legend.iter().position(|known| known == name);
-        let place = known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             self.legend.push(name.into());
             self.legend.len() - 1
-        });
-        place % COLOURS.len()
+        })
     }
 
     pub(super) fn to_svg(&self) -> String {
@@ -80,7 +90,7 @@ impl Sheet {
              role=\"img\" font-family=\"system-ui, sans-serif\" font-size=\"12\">\n<title>{title}</title>\n<style>{}</style>\n\
              <rect class=\"paper\" width=\"100%\" height=\"100%\"/>\n<text class=\"ink\" x=\"{GAP}\" y=\"24\" font-size=\"{TITLE}\" \
              font-weight=\"600\">{title}</text>\n{source}{legend}{body}</svg>\n",
-            style()
+            style(self.legend.len())
         )
     }
 
@@ -112,10 +122,10 @@ impl Sheet {
             if x > GAP && x + length > wide - GAP {
                 (x, y) = (GAP, y + 18.0);
             }
-            let (colour, name) = (at % COLOURS.len(), escaped(name));
+            let name = escaped(name);
             writeln!(
                 text,
-                "<rect class=\"f{colour}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"10\" height=\"10\" rx=\"2\"/>\
+                "<rect class=\"f{at}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"10\" height=\"10\" rx=\"2\"/>\
                  <text class=\"ink\" x=\"{:.1}\" y=\"{y:.1}\">{name}</text>",
                 y - 9.5,
                 x + 15.0
@@ -127,14 +137,15 @@ impl Sheet {
     }
 }
 
-fn style() -> String {
+/// The rules of a sheet with so many colours.
+fn style(colours: usize) -> String {
     let of = |paper, ink, soft, grid, dark: bool| {
         let mut rules = format!(
             ".paper{{fill:{paper}}}.ink{{fill:{ink}}}.soft{{fill:{soft}}}.grid{{stroke:{grid}}}.edge{{stroke:{soft}}}\
              .range{{stroke:{ink};fill:none}}"
         );
-        for (at, (light, night)) in COLOURS.iter().enumerate() {
-            let colour = if dark { night } else { light };
+        for at in 0..colours {
+            let colour = colour(at, dark);
             write!(rules, ".f{at}{{fill:{colour}}}.l{at}{{stroke:{colour};fill:none;stroke-width:2}}")
                 .expect("strings do not fail");
         }
@@ -143,6 +154,14 @@ fn style() -> String {
     let light = of("#ffffff", "#1b1f24", "#57606a", "#dfe3e8", false);
     let dark = of("#14171b", "#e6edf3", "#9aa4af", "#2c333b", true);
     format!("{light}@media (prefers-color-scheme: dark){{{dark}}}")
+}
+
+/// The colour of a place in the legend. Beyond those that are chosen hues go round in steps that meet none again before all are taken.
+fn colour(at: usize, dark: bool) -> String {
+    match COLOURS.get(at) {
+        Some((light, night)) => (if dark { *night } else { *light }).to_owned(),
+        None => format!("hsl({} 55% {}%)", at * 137 % 360, if dark { 70 } else { 40 }),
+    }
 }
 
 /// Text as SVG holds it: without the signs that no XML has, however they are written (XML 1.0 §2.2).
@@ -156,6 +175,7 @@ pub(super) fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     /// Left edges of what begins with these words, of each.
     fn lefts(svg: &str, what: &str) -> Vec<f64> {
@@ -188,6 +208,19 @@ mod tests {
             assert!(left + 8.5 * capitals + 6.6 * (name.len() as f64 - capitals) < *next + 6.6, "{name}: {legend}");
         }
         assert_eq!(colours.len(), 4);
+    }
+
+    #[test]
+    fn no_two_names_have_one_colour() {
+        let mut sheet = Sheet::new("Title", "here");
+        let classes: BTreeSet<usize> = (0..60).map(|at| sheet.colour(&format!("name {at}"))).collect();
+        assert_eq!((classes.len(), sheet.colour("name 7")), (60, 7));
+        for dark in [false, true] {
+            let colours: BTreeSet<String> = classes.iter().map(|at| colour(*at, dark)).collect();
+            assert_eq!(colours.len(), 60);
+            let (svg, last) = (sheet.to_svg(), colour(59, dark));
+            assert!(svg.contains(&format!(".f59{{fill:{last}}}.l59{{stroke:{last};")) && svg.contains("class=\"f59\""));
+        }
     }
 
     #[test]
