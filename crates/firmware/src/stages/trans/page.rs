@@ -2,7 +2,8 @@
 //! first, then the next die. BGC chooses which full group to reclaim.
 //!
 //! No die is to be waited for while others have nothing to do. So a group is opened where no other is being filled, whoever's,
-//! as far as there is such a die; and a die whose line is longer than usual sits out.
+//! as far as there is such a die, and the die that was left comes last: where fewer groups are filled than there are dies, or more,
+//! each die has its turn. A die whose line is longer than usual sits out.
 //!
 //! Pages that are moved for static wear levelling go to a group apart, the most worn of the free ones. They are hardly ever written, so it
 //! rests; among the host's pages they would be moved on and on, with whatever group they share with these. It is only opened when it is
@@ -94,8 +95,8 @@ pub(super) struct PagePlaces {
     cursor: usize,
     /// The group that pages of little worn groups go to, if it is open.
     cold: Option<WritePoint>,
-    /// The die on which a group was closed last.
-    left: u32,
+    /// The die to look at first for the next group: behind the one on which a group was closed or opened last.
+    next_die: u32,
     /// Mean of the lines that were met in the last round over all of them, rounded up; above it a line is long.
     usual: u64,
     /// Lines met in this round, all together.
@@ -133,7 +134,7 @@ impl PagePlaces {
             open,
             cursor: 0,
             cold: None,
-            left: u32::from(index) * groups.dies() / u32::from(settings.parts.trans),
+            next_die: u32::from(index) * groups.dies() / u32::from(settings.parts.trans),
             usual: 0,
             met: 0,
             closings: closings + closed,
@@ -250,8 +251,9 @@ impl PagePlaces {
     /// A group is filled no further, with so many pages that were not given out.
     fn close(&mut self, turn: &mut Turn<'_>, group: u32, unfilled: u32) {
         self.count_closing(group, unfilled);
-        self.left = self.tables.groups.die(group);
-        turn.fetch_add(&self.tables.die_points, self.left as usize, u64::MAX);
+        let die = self.tables.groups.die(group);
+        self.pass(die);
+        turn.fetch_add(&self.tables.die_points, die as usize, u64::MAX);
     }
 
     /// The same of one that need not be on a die of its own.
@@ -278,11 +280,16 @@ impl PagePlaces {
         self.open.insert(self.cursor, WritePoint { group, next: 0 });
     }
 
-    /// The die to fill a group on: from the one that was left last on, the first on which none is filled, or fewest are.
+    /// The next group is looked for behind this die, which comes last.
+    fn pass(&mut self, die: u32) {
+        self.next_die = if die + 1 == self.tables.groups.dies() { 0 } else { die + 1 };
+    }
+
+    /// The die to fill a group on: from the one whose turn it is on, the first on which none is filled, or fewest are.
     fn choose_die(&mut self, turn: &mut Turn<'_>) -> u32 {
         let dies = self.tables.groups.dies();
         let mut best = None;
-        for die in (self.left..dies).chain(0..self.left) {
+        for die in (self.next_die..dies).chain(0..self.next_die) {
             if !self.room.has_on(die) {
                 continue;
             }
@@ -295,7 +302,7 @@ impl PagePlaces {
             }
         }
         let (_, die) = best.expect("a group is free");
-        self.left = die;
+        self.pass(die);
         die
     }
 }
