@@ -162,6 +162,55 @@ fn data_decay_with_days() {
     assert!(bits[0] == 0 && bits[1] < bits[2] && bits[3] == u32::MAX && bits.is_sorted(), "{bits:?}");
 }
 
+/// Every page of a channel holds the page of its number.
+#[derive(Debug)]
+struct Same;
+
+impl Labels for Same {
+    fn label(&self, ppn: Ppn) -> Lpn {
+        Lpn(ppn.0)
+    }
+}
+
+/// A block may be filled over a long time: its last pages are as good as those of a block that was begun when they were written.
+#[test]
+fn a_page_is_as_old_as_its_own_program() {
+    let errors = ErrorModel { base: 2e-4, retention: 5e-4, retention_exponent: 1.0, ..ErrorModel::default() };
+    let settings = FaultSettings { errors, days_per_second: 1.0, correctable: 64, ..settings() };
+    let day = |day| Time::ZERO + Span::from_secs(day);
+    // Two pages that were there before, then one a day from the tenth on; page 4 is left out.
+    let programmed = [(2, 10), (3, 11), (5, 12), (6, 13)];
+    let contents = || {
+        let mut contents = Contents::for_channel(&geometry(), ChannelId(0), 1, 1000);
+        contents.follow(std::sync::Arc::new(Same));
+        contents.precondition(BLOCK, 2).unwrap();
+        contents
+    };
+    let bits = |media: &mut FaultyMedia, page, now| {
+        let read = media.read(geometry().page(BLOCK, page), Reading { now, level: 0 }, &mut [0; 2]).unwrap();
+        let Verdict::Good { bits, weak, .. } = read.verdict else { panic!("page {page}: {read:?}") };
+        (bits, weak)
+    };
+    let program = |media: &mut FaultyMedia, page, now| {
+        let oob = Oob { lpn: Lpn(page), owner: 1, sequence: 1 };
+        media.program(geometry().page(BLOCK, page), now, oob, &[5, 6]).unwrap();
+    };
+    let mut media = FaultyMedia::failing(contents(), settings, 3, BlockId(16));
+    programmed.iter().for_each(|&(page, on)| program(&mut media, page, day(on)));
+    for (page, on) in programmed {
+        // The same page of a block that was begun with it.
+        let mut alone = FaultyMedia::failing(contents(), settings, 3, BlockId(16));
+        program(&mut alone, page, Time::ZERO);
+        assert_eq!(bits(&mut media, page, day(14)), bits(&mut alone, page, day(14 - on)), "page {page}");
+    }
+    // What was there before has lain there since the power came on.
+    let (old, young) = (bits(&mut media, 1, day(14)), bits(&mut media, 6, day(14)));
+    assert!(old.0 > 4 * young.0 && !young.1, "{old:?} {young:?}");
+    media.erase(BLOCK).unwrap();
+    program(&mut media, 0, day(20));
+    assert!(bits(&mut media, 0, day(20)).0 <= young.0, "an erase makes all of it new");
+}
+
 #[test]
 fn programs_and_erases_fail_and_leave_nothing_to_be_read() {
     let mut media = media(FaultSettings { program_failures: 0.1, erase_failures: 0.2, ..settings() }, 1, 5);

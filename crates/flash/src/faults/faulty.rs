@@ -5,7 +5,7 @@ use super::errors::Stress;
 use super::settings::FaultSettings;
 use crate::{Bch, Contents, Media, MediaFault, Oob};
 use std::collections::BTreeSet;
-use units::{BlockId, Ppn, SECTOR_BYTES, Time};
+use units::{BlockId, Ppn, SECTOR_BYTES, Span, Time};
 
 /// Words of a sector's data.
 const SECTOR_WORDS: usize = SECTOR_BYTES as usize / 8;
@@ -59,11 +59,30 @@ impl PageRead {
 const WORSENED: f64 = 1.25;
 
 /// What is known of a block beyond its contents.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct BlockState {
     reads: u32,
-    /// When the first of its pages was programmed in the run; none if that was before it.
-    programmed: Option<Time>,
+    /// When its pages were programmed, as far as they were since the power came on: those behind the last that was are not in it, and
+    /// those that were before, or left out, have zero.
+    programmed: Vec<Time>,
+}
+
+impl BlockState {
+    fn program(&mut self, page: u32, now: Time) {
+        self.programmed.resize(page as usize, Time::ZERO);
+        self.programmed.push(now);
+    }
+
+    /// How long a page has lain there. One that was programmed before the power came on has since then.
+    fn age(&self, page: u32, now: Time) -> Span {
+        now.since(self.programmed.get(page as usize).copied().unwrap_or(Time::ZERO))
+    }
+
+    /// Makes it fresh, with the memory that it has.
+    fn erase(&mut self) {
+        self.reads = 0;
+        self.programmed.clear();
+    }
 }
 
 #[derive(Debug)]
@@ -80,7 +99,7 @@ struct Faults {
 
 /// The pages of a channel, which may fail: bits come back wrong and are corrected as far as the code can, operations fail,
 /// blocks are bad. What outlasts a power cut is the [`Contents`] inside: pages with their out-of-band entries, erase counts, and
-/// the marks of bad blocks. How often blocks were read, and when they were programmed, is counted anew after one.
+/// the marks of bad blocks. How often blocks were read, and when pages were programmed, is counted anew after one.
 ///
 /// With full payload the bits are really flipped in what was stored, and a BCH decoder puts them right; else the number of
 /// errors is compared with what the code corrects. What is wrong with a page depends on the seed, the page, its cycle and
@@ -180,7 +199,8 @@ impl FaultyMedia {
         let cycle = self.contents.erase_count(block)?;
         let page = self.contents.geometry().shape().page;
         let words = (page.0 / faults.settings.code_data.0) as u32;
-        let stress = faults.stress(index, cycle, reading.now, self.contents.is_preconditioned(ppn));
+        let age = faults.blocks[index].age(self.contents.geometry().page_in_block(ppn), reading.now);
+        let stress = faults.stress(index, cycle, age, self.contents.is_preconditioned(ppn));
         let rate = faults.rate(block, stress, reading.level);
         let fresh = Stress { days: 0.0, reads: 0.0, ..stress };
         let has_worsened = || faults.settings.weak > 0.0 && rate >= WORSENED * faults.rate(block, fresh, reading.level);
@@ -217,7 +237,7 @@ impl FaultyMedia {
         let geometry = self.contents.geometry();
         let failing = self.faults.as_mut().map(|faults| (geometry.block_of(ppn), faults));
         if let Some((block, faults)) = failing.filter(|(block, faults)| *block < faults.sound_from) {
-            let (_, index) = geometry.block_in_channel(block);
+            let ((_, index), page) = (geometry.block_in_channel(block), geometry.page_in_block(ppn));
             faults.admit(block)?;
             let cycle = self.contents.erase_count(block)?;
             if faults.fails(faults.settings.program_failures, ppn.0, cycle, Lot::Program) {
@@ -225,9 +245,9 @@ impl FaultyMedia {
                 self.contents.mark_bad(block)?;
                 return Err(MediaFault::ProgramFailed { ppn });
             }
-            if self.contents.written_pages(block)? == 0 {
-                faults.blocks[index].programmed = Some(now);
-            }
+            self.contents.program(ppn, oob, payload)?;
+            faults.blocks[index].program(page, now);
+            return Ok(());
         }
         self.contents.program(ppn, oob, payload)
     }
@@ -247,7 +267,7 @@ impl FaultyMedia {
                 self.contents.mark_bad(block)?;
                 return Err(MediaFault::EraseFailed { block });
             }
-            faults.blocks[index] = BlockState::default();
+            faults.blocks[index].erase();
         }
         self.contents.erase(block)
     }
@@ -290,15 +310,14 @@ impl Faults {
 
     /// What a page of a block has been through. `days` are those of pages that preconditioning left: what was programmed since, by an
     /// earlier power cycle of this drive at the longest, has lain there since the power came on.
-    fn stress(&self, index: usize, cycle: u32, now: Time, is_preconditioned: bool) -> Stress {
-        let (settings, state) = (&self.settings, self.blocks[index]);
+    fn stress(&self, index: usize, cycle: u32, age: Span, is_preconditioned: bool) -> Stress {
+        let settings = &self.settings;
         let before = if is_preconditioned { settings.days } else { 0.0 };
-        let since = now.since(state.programmed.unwrap_or(Time::ZERO));
         Stress {
             cycles: f64::from(settings.cycles) + f64::from(cycle),
-            days: before + since.secs_f64() * settings.days_per_second,
+            days: before + age.secs_f64() * settings.days_per_second,
             // The read under way disturbs those after it.
-            reads: f64::from(state.reads.saturating_sub(1)),
+            reads: f64::from(self.blocks[index].reads.saturating_sub(1)),
         }
     }
 
