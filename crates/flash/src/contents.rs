@@ -255,6 +255,14 @@ impl Contents {
         Ok(())
     }
 
+    /// Counts the erases that a block had before anything here was done to it. Costs no simulated time.
+    pub fn begin_with_erases(&mut self, block: BlockId, erases: u32) -> Result<(), MediaFault> {
+        let at = self.locate(block)?;
+        assert!(self.blocks[at].erases == 0, "{block} was erased {} times already", self.blocks[at].erases);
+        self.blocks[at].erases = erases;
+        self.store_block(block, at, false)
+    }
+
     /// Leaves a page as a program that loses power does: it counts as programmed and cannot be read.
     pub fn tear_program(&mut self, ppn: Ppn) -> Result<(), MediaFault> {
         let (block, page) = self.admit(ppn)?;

@@ -120,6 +120,16 @@ fn preconditioned_pages_hold_the_pattern_of_their_sectors() {
     assert_eq!(contents.labelled(geometry.page(BlockId(3), 5)), Some(Lpn(geometry.page(BlockId(3), 5).0 + 40)));
 }
 
+/// Flash is as worn as whoever used it before has left it.
+#[test]
+fn erases_before_the_run_count_towards_what_a_block_stands() {
+    let (_, mut contents) = contents();
+    contents.begin_with_erases(BLOCK, LIMIT - 1).unwrap();
+    assert_eq!([contents.erase_count(BLOCK), contents.erase_count(BlockId(3))], [Ok(LIMIT - 1), Ok(0)]);
+    contents.erase(BLOCK).unwrap();
+    assert_eq!(contents.erase(BLOCK), Err(MediaFault::WornOut { block: BLOCK, limit: LIMIT }));
+}
+
 #[test]
 fn what_power_loss_cuts_short_cannot_be_read() {
     let (geometry, mut contents) = contents();

@@ -14,6 +14,7 @@ use crate::precondition::{Fill, Precondition};
 use crate::recovery::{Outcome, Recovery, recover};
 use crate::reopen::Kept;
 use crate::session::SessionError;
+use crate::wear::{look_at_marks, look_at_wear};
 use firmware::architecture::{Architecture, DrawError, Drawing, Materials, Placement};
 use firmware::{Blueprint, Drive, DriveError, DriveShape, Firmware, Settings, Tables};
 use flash::{Channel, Contents, FaultSettings, FaultSettingsError, FaultyMedia, Timing};
@@ -174,36 +175,6 @@ pub(crate) enum Risen {
     Cut(Vec<Contents>),
 }
 
-/// The blocks of a group, each with the contents of its channel.
-fn blocks_of<'a>(
-    tables: &Tables,
-    contents: &'a [Contents],
-    group: u32,
-) -> impl Iterator<Item = (BlockId, &'a Contents)> + use<'a> {
-    let first = tables.groups.first_block(group).0;
-    let blocks = (first..first + tables.groups.planes()).map(BlockId);
-    let geometry = contents[0].geometry();
-    blocks.map(move |block| (block, &contents[geometry.die_of(block).0.index()]))
-}
-
-/// The marks of bad blocks are on the blocks themselves. They are known when recovery begins.
-fn look_at_marks(tables: &Tables, contents: &[Contents]) {
-    for group in 0..tables.groups.count() {
-        if blocks_of(tables, contents, group).any(|(block, contents)| contents.is_bad(block)) {
-            tables.groups.know_bad(group);
-        }
-    }
-}
-
-/// How often groups were erased is taken from the array: the out-of-band entries do not say.
-fn look_at_wear(tables: &Tables, contents: &[Contents]) {
-    for group in 0..tables.groups.count() {
-        let erases =
-            blocks_of(tables, contents, group).filter_map(|(block, contents)| contents.erase_count(block).ok());
-        tables.groups.set_erase_count(group, erases.max().unwrap_or(0));
-    }
-}
-
 /// A built device, ready to be run in either world.
 pub(crate) struct Built {
     pub(crate) blueprint: Blueprint,
@@ -304,7 +275,7 @@ impl Device {
         }
         let (bad_blocks, protected, keeps_journal) = (self.bad_blocks(), self.power.is_some(), self.keeps_journal());
         let wears_out = self.faults.is_some() || self.retires_worn;
-        let erases_max = (wears_out && !self.architecture.retires_blocks()).then_some(self.erases_max);
+        let erases_max = (wears_out && !self.architecture.retires_blocks()).then(|| self.counted_erases_max());
         let shape = DriveShape { bad_blocks, erases_max, protected, keeps_journal, ..self.drive.clone() };
         let drive = Arc::new(Drive::new(shape, 0)?);
         let (settings, placement, link_threads) = (self.settings, self.placement.clone(), self.link_threads);
@@ -429,7 +400,7 @@ impl Device {
     /// An erased channel.
     pub(crate) fn fresh(&self, channel: ChannelId) -> Contents {
         let (geometry, words) = (&self.drive.geometry, self.drive.sector_words as u32);
-        let contents = Contents::for_channel(geometry, channel, words, self.erases_max);
+        let contents = Contents::for_channel(geometry, channel, words, self.counted_erases_max());
         let contents = if self.scrambler { contents.scrambling() } else { contents };
         if self.drive.tags { contents.with_tags() } else { contents }
     }

@@ -9,7 +9,7 @@ use target::{DriveHealth, MediaHealth, PowerCycles};
 
 /// Tells how the drive is. The share of the endurance that is used is that of their erases that blocks have had on average, at most what
 /// the page can say: a drive whose journal is worn out takes no more writes. What can be written is as often all groups that hold data as
-/// their cells can be erased.
+/// their cells can be erased. What they went through before the drive counted is no less wear.
 pub(crate) fn health(
     tables: Arc<Tables>,
     drive: Arc<Drive>,
@@ -18,6 +18,7 @@ pub(crate) fn health(
     device: &Device,
 ) -> Box<dyn Fn() -> DriveHealth + Send> {
     let (architecture, settings, erases_limit) = (device.architecture, device.settings, device.erases_max);
+    let before = device.cycles_before();
     let erases_max = f64::from(erases_limit.max(1));
     let fewest = RefCell::new(Fewest::of(&tables.groups));
     Box::new(move || {
@@ -29,7 +30,7 @@ pub(crate) fn health(
         let worn = mean(erases, data).max(mean(groups.journal_erases(), groups.journal().len() as u32));
         DriveHealth {
             power,
-            percentage_used: (worn * 100.0 / erases_max).min(255.0) as u8,
+            percentage_used: ((f64::from(before) + worn) * 100.0 / erases_max).min(255.0) as u8,
             available_spare: (spare_left(architecture, &drive, &settings, &tables) * 100.0) as u8,
             read_only: groups.is_read_only(),
             media: MediaHealth {
@@ -40,7 +41,7 @@ pub(crate) fn health(
                 bad_blocks: groups.count_in(GroupState::Retired) * u64::from(groups.planes()),
                 uncorrectable: counts.uncorrectable,
                 retries: counts.retries,
-                erases: (fewest.borrow_mut().look(erases_of(groups)), erases_most),
+                erases: (before + fewest.borrow_mut().look(erases_of(groups)), before + erases_most),
                 free_blocks: (groups.count_in(GroupState::Free) * 100 / u64::from(groups.count().max(1))) as u8,
             },
         }

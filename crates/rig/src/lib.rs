@@ -36,6 +36,7 @@ mod summary;
 mod table_slots;
 mod timeline;
 pub mod unfinished;
+mod wear;
 mod worlds;
 
 pub use build::{BuildError, Controller, Device};

@@ -3,7 +3,7 @@
 use crate::build::{BuildError, Controller, Device};
 use crate::config::{self, ConfigError, Resolved, World};
 use crate::hardware::LinkTiming;
-use crate::precondition::{Fill, Precondition};
+use crate::precondition::Precondition;
 use crate::session::{Session, SessionError};
 use crate::worlds::run_on_threads;
 use firmware::DriveShape;
@@ -38,7 +38,7 @@ impl Resolved {
             link_threads: 1,
             settings: self.settings,
             placement: self.placement.clone(),
-            precondition: Precondition { fill: fill(self.precondition), seed: self.seed },
+            precondition: Precondition { fill: self.precondition.fill(), seed: self.seed },
             queue_entries: self.host.entries,
             depth: self.host.depth,
             vectors: self.host.vectors,
@@ -111,14 +111,6 @@ pub enum PlanError {
     /// The parts do not fit.
     #[error(transparent)]
     Session(#[from] SessionError),
-}
-
-fn fill(precondition: config::Precondition) -> Fill {
-    match precondition {
-        config::Precondition::None => Fill::None,
-        config::Precondition::Sequential => Fill::Sequential,
-        config::Precondition::Random { times } => Fill::Random { times },
-    }
 }
 
 impl config::Phase {

@@ -10,6 +10,7 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
+use crate::wear::leave_wear;
 use aged::Aged;
 use checkpoint::Checkpointed;
 use firmware::architecture::Architecture;
@@ -62,10 +63,8 @@ impl Precondition {
             (Fill::None, _) => return,
             (_, Mapping::Hybrid(map)) => {
                 let (home, written) = AtHome::write(settings, map, groups);
-                if let Fill::Random { times } = self.fill {
-                    let owned = (0..groups.count()).filter(|&group| groups.owner(group).is_some());
-                    owned.for_each(|group| groups.set_erase_count(group, times.ceil().max(1.0) as u32));
-                }
+                let owned = (0..groups.count()).filter(|&group| groups.owner(group).is_some());
+                owned.for_each(|group| groups.set_erase_count(group, self.fill.erases_max()));
                 (Arc::new(home) as Arc<dyn Labels>, written)
             }
             (Fill::Sequential, Mapping::Page(_)) => {
@@ -81,6 +80,7 @@ impl Precondition {
             }
         };
         program(&written, drive, groups, &labels, contents);
+        leave_wear(tables, contents);
     }
 }
 

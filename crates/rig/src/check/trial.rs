@@ -404,7 +404,7 @@ fn wear_out(case: &Case, device: &mut Device) {
     }
     let (mut worn, limit) = (Draw::new(case.seed ^ WORN), device.erases_max);
     if case.mutation.is_none() && worn.within(0..=2) == 0 {
-        device.erases_max = worn.of(&[2, 4, 6, 8, 12]);
+        device.erases_max = device.precondition.fill.erases_max() + worn.of(&[2, 4, 6, 8, 12]);
     }
     if device.draw().is_err() {
         // Too few blocks are left.

@@ -88,6 +88,11 @@ impl Link {
 }
 
 impl Device {
+    /// Cycles that every block had before flash counts.
+    pub(super) fn cycles_before(&self) -> u32 {
+        self.faults.map_or(0, |faults| faults.cycles)
+    }
+
     pub(super) fn read(from: &Layered, name: &str) -> Result<Device, ConfigError> {
         let geometry = geometry(from)?;
         let timing = timing(from)?;

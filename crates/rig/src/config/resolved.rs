@@ -5,9 +5,12 @@ use super::layered::{Layered, Setting};
 use super::rings::rings;
 use super::schema::Key;
 use super::value::Value;
-use super::{ConfigError, DEVICES, Device, Layers, Origin, PROCESSORS, device, firmware_keys, longest, processor, run};
+use super::{
+    ConfigError, DEVICES, Device, Layers, Origin, PROCESSORS, device, firmware_keys, longest, media, processor, run,
+};
 use crate::failures;
 use crate::power::{PowerBudget, PowerError};
+use crate::precondition::Fill;
 use firmware::architecture::{Architecture, DrawError, Placement};
 use firmware::{Drive, DriveError, DriveShape};
 use host::{DriverSettings, Pace, Rounds};
@@ -154,6 +157,17 @@ pub enum Precondition {
     },
 }
 
+impl Precondition {
+    /// What a device is told of it.
+    pub(crate) fn fill(self) -> Fill {
+        match self {
+            Precondition::None => Fill::None,
+            Precondition::Sequential => Fill::Sequential,
+            Precondition::Random { times } => Fill::Random { times },
+        }
+    }
+}
+
 /// Where the firmware runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum World {
@@ -230,6 +244,7 @@ impl Resolved {
         let rings = rings(from)?;
         let controller = run::controller(from, &rings)?;
         let (payload, precondition) = (from.get("run.payload")?, run::precondition(from)?);
+        media::check_wear(from, &device, precondition)?;
         // Before the firmware's settings, some of which must fit the page: an impossible page is not theirs to name.
         let drive = drive(from, &device, &controller, payload)?;
         let settings = firmware_keys::settings(from, architecture, device.geometry.shape().page)?;
@@ -354,7 +369,10 @@ impl Resolved {
                 let key = if derived { "device.over_provisioning" } else { "device.user_bytes" };
                 from.refuse(key, format!("a value that leaves the firmware room: {error}"))
             }
-            DrawError::FewErases(least) => from.refuse("device.erase_limit", format!("at least {least}: {error}")),
+            DrawError::FewErases(left) => {
+                let least = left + self.device.cycles_before();
+                from.refuse("device.erase_limit", format!("at least {least}: {error}"))
+            }
             DrawError::PageMappingOnly => from.refuse("firmware.mapping", "page: this architecture has no other"),
             DrawError::NoForwarding => {
                 from.refuse("lock.forwarding", "false: the threads of this architecture look for ranges themselves")

@@ -204,6 +204,25 @@ fn an_aged_drive_is_what_its_pages_say_when_written_again_by_age() {
     }
 }
 
+/// Flash is as worn as the firmware takes it to be: errors, limits and recovery go by what flash counts.
+#[test]
+fn blocks_have_been_erased_as_often_as_the_tables_say() {
+    for (times, set) in [(0.0, "page"), (0.3, "page"), (7.5, "page"), (7.5, "1:8")] {
+        let mapping = format!("firmware.mapping={set}");
+        let filled = filled(Fill::Random { times }, 1, &[&mapping]);
+        let (groups, geometry) = (&filled.tables.groups, filled.drive.geometry());
+        let mut most = 0;
+        for block in (0..geometry.block_count()).map(BlockId) {
+            let counted = groups.erase_count(groups.of(geometry.page(block, 0)));
+            assert_eq!(filled.contents[geometry.die_of(block).0.index()].erase_count(block), Ok(counted), "{block}");
+            most = most.max(counted);
+        }
+        // After few overwrites there may be none.
+        let expected = Fill::Random { times }.erases_max();
+        assert!(most == expected || most < expected && times < 1.0, "{times} times, {set}: {most} erases");
+    }
+}
+
 #[test]
 fn older_groups_hold_less_and_every_seed_another_order() {
     let [one, same, other] = [1, 1, 2].map(|seed| filled(Fill::Random { times: 3.0 }, seed, &[]));

@@ -85,9 +85,9 @@ fn check_totals(groups: &BlockGroups) -> Result<(), SessionError> {
 
 /// By how much the tables count more erases of each block than flash does, when a run begins.
 ///
-/// Tables and flash begin with counts of their own (preconditioning counts erases that flash never saw), and from then on count alike;
-/// but an architecture may count an erase when it orders it and give the group out at once (PipeSSD's FTL). Until the erase has come to
-/// its turn the blocks hold what they held before.
+/// A group counts as erased as often as the most worn of its blocks; an erase that failed or lost power leaves some of them behind. From
+/// then on tables and flash count alike; but an architecture may count an erase when it orders it and give the group out at once
+/// (PipeSSD's FTL). Until the erase has come to its turn the blocks hold what they held before.
 pub(super) struct ErasesAhead(Vec<i64>);
 
 impl ErasesAhead {

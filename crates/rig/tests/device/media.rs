@@ -415,6 +415,35 @@ fn groups_that_are_close_to_the_limit_are_rewritten_in_time() {
     }
 }
 
+/// What overwrites before the run have worn is worn: bits come back wrong as after as many cycles, and a drive at its limit takes no more
+/// writes.
+#[test]
+fn erases_before_the_run_are_cycles_of_flash() {
+    let errors = ErrorModel { wear: 1e-5, wear_exponent: 1.0, ..ErrorModel::default() };
+    let corrected = |times, cycles| {
+        let small = Small { fill: Fill::Random { times }, ..Small::default() };
+        let faults = FaultSettings { errors, cycles, block_sigma: 0.0, ..worn() };
+        let phases = vec![reads(small.sectors(), 2_000)];
+        let device = Device { faults: Some(faults), ..small.device() };
+        let mut session = Session::new(&device, "small", processor(), 1, phases, 0).expect("it can be built");
+        media(&session.next_phase().expect("one phase").expect("it answers")).bit_errors as f64
+    };
+    // Blocks were erased once after one overwrite in the steady state, or never.
+    let (fresh, erased, cycled) = (corrected(1.0, 0), corrected(100.0, 0), corrected(1.0, 99));
+    assert!(fresh < erased / 20.0 && (0.95..1.05).contains(&(erased / cycled)), "{fresh}, {erased}, {cycled}");
+    for architecture in that_replace_blocks() {
+        let name = architecture.name();
+        let small = Small { architecture, fill: Fill::Random { times: 3.0 }, blocks: [64, 16], ..Small::default() };
+        let device = Device { faults: Some(failing(0.0, 0.0)), erases_max: 4, ..small.device() };
+        let phases = vec![mixed("mixed", 1, small.sectors(), 20_000)];
+        let mut session = Session::new(&device, "small", processor(), 1, phases, 0).expect("it can be built");
+        session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{name}: {error}"));
+        let groups = &session.tables().groups;
+        assert!(groups.is_read_only() && groups.erases().1 == 4, "{name}: {:?} erases", groups.erases());
+        session.check_invariants().unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}
+
 /// Its pages would be no better on blocks as worn, and each time others would be lost.
 #[test]
 fn flash_that_cannot_be_read_from_the_beginning_is_not_rewritten() {
