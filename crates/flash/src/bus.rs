@@ -80,6 +80,11 @@ impl Bus {
         (holder.request.phase != Phase::Suspend).then_some(holder.from)
     }
 
+    /// What holds it now.
+    pub(crate) fn holder(&self) -> Option<Holder> {
+        self.holder
+    }
+
     /// When the holder lets go; never if there is none.
     pub(crate) fn free_at(&self) -> Time {
         self.free_at

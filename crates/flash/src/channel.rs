@@ -1,6 +1,6 @@
 //! A channel: one bus and its dies as a discrete-event model that reads no clock and does no input or output.
 
-use crate::bus::{Bus, Request};
+use crate::bus::{Bus, Holder, Request};
 use crate::die::{Die, Surroundings};
 use crate::ledger::{Ledger, Phase, PhaseRecord, Usage};
 use crate::pending::{PendingId, PendingTable};
@@ -235,6 +235,20 @@ impl Channel {
         self.ledger.usage.dies_taken += time;
     }
 
+    /// The same up to now, with phases and transactions that are under way as far as they are.
+    pub fn usage_at(&self, now: Time) -> Usage {
+        let mut then = self.clone();
+        then.advance(now);
+        if let Some(Holder { request: Request { die, phase }, from, .. }) = then.bus.holder() {
+            let shared = then.shared(die, phase, from, now);
+            then.ledger.hold(die, phase, now - from, shared);
+        }
+        for die in &then.dies {
+            die.count_up_to(now, &mut then.ledger.usage);
+        }
+        then.ledger.usage
+    }
+
     /// From now on keeps a record of every phase that ends, for time lines.
     pub fn record_phases(&mut self) {
         self.ledger.phases.get_or_insert_default();
@@ -281,13 +295,18 @@ impl Channel {
     fn release(&mut self, now: Time) {
         let Some(holder) = self.bus.release() else { return };
         let (Request { die, phase }, from) = (holder.request, holder.from);
-        let shared = match phase {
-            Phase::Suspend => now - from,
-            _ => self.dies[die.index()].worked_since(from, now),
-        };
+        let shared = self.shared(die, phase, from, now);
         self.ledger.enter(PhaseRecord { tag: holder.tag, die, phase, from, to: now }, shared);
         if phase.is_post_dma() {
             self.with_die(die, |die, around| die.end_unload(now, around));
+        }
+    }
+
+    /// How much of a phase on the bus goes by while the die's array works.
+    fn shared(&self, die: DieId, phase: Phase, from: Time, now: Time) -> Span {
+        match phase {
+            Phase::Suspend => now - from,
+            _ => self.dies[die.index()].worked_since(from, now),
         }
     }
 

@@ -13,7 +13,7 @@
 
 use crate::Operation;
 use crate::bus::{Bus, Request};
-use crate::ledger::{Ledger, Phase, PhaseRecord};
+use crate::ledger::{Ledger, Phase, PhaseRecord, Usage};
 use crate::pending::{PendingId, PendingTable, Queue};
 use crate::timing::Lengths;
 use prefetch_index::prefetch_index;
@@ -129,6 +129,19 @@ impl Die {
     /// How long its array has worked by now on what it works on, but no longer than since then.
     pub(crate) fn worked_since(&self, then: Time, now: Time) -> Span {
         self.at_work().map_or(Span::ZERO, |_| now.since(then.max(self.array_from)))
+    }
+
+    /// Counts what is under way on it by now: the array, whose phase has the time that it shares with the bus from its end on only, and
+    /// the transaction.
+    pub(crate) fn count_up_to(&self, now: Time, usage: &mut Usage) {
+        if self.at_work().is_some() || self.pause == Pause::Suspending {
+            let worked = now.since(self.array_from);
+            usage.die_busy[self.id.index()] += worked;
+            usage.die_held[self.id.index()] += worked;
+        }
+        if !self.is_idle() {
+            usage.dies_taken += now - self.taken_from;
+        }
     }
 
     /// Whether it has no transaction: where nothing is under way nothing waits.

@@ -107,16 +107,20 @@ impl Ledger {
 
     /// A phase has ended. So much of it went by while its die was held by another phase, which counts that.
     pub(crate) fn enter(&mut self, record: PhaseRecord, shared: Span) {
-        let length = record.to - record.from;
-        let busy = match record.phase {
-            Phase::Array => &mut self.usage.die_busy[record.die.index()],
-            _ => &mut self.usage.bus_busy,
-        };
-        *busy += length;
-        self.usage.die_held[record.die.index()] += length - shared;
+        self.hold(record.die, record.phase, record.to - record.from, shared);
         if let Some(phases) = &mut self.phases {
             phases.push(record);
         }
+    }
+
+    /// A phase has taken so long.
+    pub(crate) fn hold(&mut self, die: DieId, phase: Phase, length: Span, shared: Span) {
+        let busy = match phase {
+            Phase::Array => &mut self.usage.die_busy[die.index()],
+            _ => &mut self.usage.bus_busy,
+        };
+        *busy += length;
+        self.usage.die_held[die.index()] += length - shared;
     }
 
     pub(crate) fn finish(&mut self, transaction: &Transaction) {

@@ -429,7 +429,7 @@ impl Session {
             at: now,
             stages: self.sim.stages().collect(),
             cores: self.sim.cores().collect(),
-            channels: self.channels().map(|channel| channel.usage().clone()).collect(),
+            channels: self.channels().map(|channel| channel.usage_at(now)).collect(),
             link: inspect::<LinkStage>(&self.sim, self.link).usage(),
             media: self.media.counts(),
             wall: Instant::now(),

@@ -137,6 +137,28 @@ proptest! {
     }
 
     #[test]
+    fn what_is_under_way_counts_as_far_as_it_is(timing in short_timing(), load in load(), percent in 0u64..100) {
+        let mut whole = channel(&timing);
+        let end = drive(&mut whole, &load).last().unwrap().at;
+        let then = Time::from_picos(end.picos() / 100 * percent);
+        let begun = whole.drain_phases().filter(|record| record.from < then);
+        let phases: Vec<_> = begun.map(|record| PhaseRecord { to: record.to.min(then), ..record }).collect();
+        let mut cut = channel(&timing);
+        load.iter().filter(|(at, _)| *at <= then).for_each(|(at, transaction)| cut.submit(*at, *transaction));
+        let usage = cut.usage_at(then);
+        let on_bus = phases.iter().filter(|record| record.phase != Phase::Array);
+        prop_assert_eq!(usage.bus_busy, on_bus.map(|record| record.to - record.from).sum::<Span>());
+        for (die, (&busy, &held)) in (0..).zip(usage.die_busy.iter().zip(&usage.die_held)) {
+            let of_die = || phases.iter().filter(|record| record.die == DieId(die));
+            let worked = of_die().filter(|record| record.phase == Phase::Array);
+            prop_assert_eq!(busy, worked.map(|record| record.to - record.from).sum::<Span>());
+            prop_assert_eq!(held, covered(of_die()));
+        }
+        let held: Span = usage.die_held.iter().copied().sum();
+        prop_assert!(held <= usage.dies_taken && usage.dies_taken <= (then - Time::ZERO) * 4);
+    }
+
+    #[test]
     fn polling_changes_nothing(timing in short_timing(), load in load()) {
         let mut on_demand = channel(&timing);
         let expected = drive(&mut on_demand, &load);

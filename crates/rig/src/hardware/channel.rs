@@ -139,6 +139,11 @@ impl ChannelStage {
         self.channel.usage()
     }
 
+    /// The same with what is under way now.
+    pub(crate) fn usage_at(&self, now: Time) -> Usage {
+        self.channel.usage_at(now)
+    }
+
     pub(crate) fn contents(&self) -> &Contents {
         self.media().contents()
     }
