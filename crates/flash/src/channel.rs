@@ -79,6 +79,8 @@ pub struct Channel {
     dies: Vec<Die>,
     /// The program or erase that each die's array is at, as far as that is known; of no page where it is at none.
     changing: Box<[(PendingId, Transaction)]>,
+    /// Until when pages that each die gave are decoded, while it is given nothing else.
+    kept_until: Box<[Time]>,
     timers: Timers,
     bus: Bus,
     pending: PendingTable,
@@ -137,6 +139,7 @@ impl Channel {
             lengths,
             dies: (0..dies as u16).map(|die| Die::new(DieId(die))).collect(),
             changing: vec![(PendingId::FIRST, NO_CHANGE); dies as usize].into_boxed_slice(),
+            kept_until: vec![Time::ZERO; dies as usize].into_boxed_slice(),
             timers: Timers::new(dies as usize),
             bus: Bus::new(dies as usize),
             pending: PendingTable::default(),
@@ -154,6 +157,7 @@ impl Channel {
         self.changes += u32::from(transaction.operation != Operation::Read);
         let duration = self.lengths.array(&transaction);
         let id = self.pending.insert(transaction, now, duration);
+        self.count_kept(transaction.die, now);
         self.with_die(transaction.die, |die, around| die.enqueue(id, now, around));
         self.grant(now);
     }
@@ -229,10 +233,17 @@ impl Channel {
         &self.ledger.usage
     }
 
-    /// A die is kept for so long for a page of it that is decoded, while it could do nothing else.
-    pub fn keep(&mut self, die: DieId, time: Span) {
-        self.ledger.usage.die_held[die.index()] += time;
-        self.ledger.usage.dies_taken += time;
+    /// A die is given nothing else until then, for pages that it gave are decoded. While it has a transaction all the same, such as a
+    /// program that goes on, that has the time.
+    pub fn keep(&mut self, die: DieId, until: Time) {
+        self.kept_until[die.index()] = until;
+    }
+
+    /// Counts for how long a die that has no transaction was kept since its last one.
+    fn count_kept(&mut self, die: DieId, now: Time) {
+        if let Some(since) = self.dies[die.index()].idle_since() {
+            self.ledger.keep(die, self.kept_until[die.index()].min(now).since(since));
+        }
     }
 
     /// The same up to now, with phases and transactions that are under way as far as they are.
@@ -243,8 +254,9 @@ impl Channel {
             let shared = then.shared(die, phase, from, now);
             then.ledger.hold(die, phase, now - from, shared);
         }
-        for die in &then.dies {
-            die.count_up_to(now, &mut then.ledger.usage);
+        for die in 0..then.dies.len() {
+            then.count_kept(DieId(die as u16), now);
+            then.dies[die].count_up_to(now, &mut then.ledger.usage);
         }
         then.ledger.usage
     }

@@ -74,7 +74,7 @@ pub(crate) struct Die {
     suspended: Option<PendingId>,
     /// Reads served in this suspension.
     served: u32,
-    /// Since when it has had a transaction, but for what is counted already.
+    /// Since when it has had a transaction, but for what is counted already, or none.
     taken_from: Time,
     /// When a read or an erase asked for the bus.
     command_asked: Time,
@@ -148,6 +148,11 @@ impl Die {
     fn is_idle(&self) -> bool {
         let is_empty = self.array == Array::Empty && self.suspended.is_none();
         is_empty && self.loading.is_none() && self.unloading.is_none()
+    }
+
+    /// Since when it has had no transaction; none if it has one.
+    pub(crate) fn idle_since(&self) -> Option<Time> {
+        self.is_idle().then_some(self.taken_from)
     }
 
     pub(crate) fn enqueue(&mut self, id: PendingId, now: Time, around: &mut Surroundings) {

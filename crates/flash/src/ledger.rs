@@ -68,11 +68,12 @@ pub struct Usage {
     pub bus_busy: Span,
     /// How long the array of each die worked.
     pub die_busy: Vec<Span>,
-    /// How long each die was taken by a transaction that it worked on or moved the data of, or whose pages were decoded: its phases in the
-    /// array and on the bus, without what it waited for the bus. What goes on at once, by cache commands, counts once.
+    /// How long each die was taken by a transaction that it worked on or moved the data of: its phases in the array and on the bus, without
+    /// what it waited for the bus. What goes on at once, by cache commands, counts once. And how long it was kept without one while pages
+    /// were decoded; that counts when it has another.
     pub die_held: Vec<Span>,
-    /// How long dies had a transaction, waiting for the bus included, or were kept while pages were decoded; of all dies. It counts when
-    /// a transaction ends.
+    /// How long dies had a transaction, waiting for the bus included, or were kept without one while pages were decoded; of all dies. It
+    /// counts when a transaction ends, or the next one comes.
     pub dies_taken: Span,
     /// How long dies that had nothing else to do waited for the bus to be told what to read or erase; of all dies.
     pub commands_waited: Span,
@@ -121,6 +122,12 @@ impl Ledger {
         };
         *busy += length;
         self.usage.die_held[die.index()] += length - shared;
+    }
+
+    /// A die without a transaction was kept so long.
+    pub(crate) fn keep(&mut self, die: DieId, length: Span) {
+        self.usage.die_held[die.index()] += length;
+        self.usage.dies_taken += length;
     }
 
     pub(crate) fn finish(&mut self, transaction: &Transaction) {

@@ -482,7 +482,8 @@ impl Device {
             let (frames, done) = (frames.clone(), hardware.finished[index]);
             let (ledger, tally) = (ledger.clone(), tally.clone());
             let standstill = file.as_ref().map(|file| file.standstill().clone());
-            let ways = ChannelWays { frames, done, ledger, tally, sealed, upsets, standstill };
+            let depth = self.settings.flash.depth();
+            let ways = ChannelWays { frames, done, ledger, tally, depth, sealed, upsets, standstill };
             let stage = ChannelStage::new(index as u16, channel, media, ways, self.narrate);
             let stage = if self.timed { stage } else { stage.at_once() };
             blueprint.install_boxed(hardware.channels[index], Box::new(stage));

@@ -81,6 +81,7 @@ pub(crate) fn recover(
             done: finished[index],
             ledger: ledger.clone(),
             tally,
+            depth: device.settings.flash.depth(),
             sealed: None,
             upsets: Upsets::default(),
             standstill: None,

@@ -126,8 +126,29 @@ fn a_die_is_taken_while_it_has_a_transaction() {
     let finished = drive(&mut channel, &submissions);
     let both = latency(&finished, 0) + latency(&finished, 1);
     assert_eq!((channel.usage().dies_taken, channel.usage().commands_waited), (both, Span::ZERO));
-    channel.keep(DieId(0), Span::from_micros(5));
-    assert_eq!(channel.usage().dies_taken, both + Span::from_micros(5));
+}
+
+/// What a die that is kept for pages that are decoded does all the same is not counted twice.
+#[test]
+fn a_die_is_kept_while_it_has_no_transaction() {
+    let [read, next] = [(0, 0), (2, 1)].map(|(page, tag)| single(Operation::Read, 0, page, tag));
+    let mut channel = channel(&timing());
+    let end = drive(&mut channel, &[(Time::ZERO, read)])[0].at;
+    let own = channel.usage().dies_taken;
+    channel.keep(DieId(0), end + Span::from_micros(50));
+    let counted = |channel: &Channel, at| {
+        let usage = channel.usage_at(at);
+        assert_eq!(usage.die_held[0], usage.dies_taken);
+        usage.dies_taken
+    };
+    assert_eq!(counted(&channel, end + Span::from_micros(5)), own + Span::from_micros(5));
+    assert_eq!(counted(&channel, end + Span::from_millis(1)), own + Span::from_micros(50));
+    channel.submit(end + Span::from_micros(20), next);
+    let mut finished = Vec::new();
+    channel.poll(end + Span::from_millis(1), &mut finished);
+    let both = own + (finished[0].at - finished[0].submitted);
+    assert!(finished[0].at > end + Span::from_micros(50));
+    assert_eq!(counted(&channel, end + Span::from_millis(1)), both + Span::from_micros(20));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use stage::{Address, LineId, Stage};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use units::{BlockId, Lpn, Ppn, Span, Time};
+use units::{BlockId, DieId, Lpn, Ppn, Span, Time};
 
 /// A transaction of FCMD: in one line of this machine's memory, so that one prefetch brings all of it.
 #[derive(Clone, Copy, Debug)]
@@ -67,6 +67,8 @@ pub(crate) struct ChannelWays {
     /// Where the first thing that the media refuses is told.
     pub(crate) ledger: Arc<Mutex<Ledger>>,
     pub(crate) tally: Arc<MediaTally>,
+    /// Transactions that FCMD gives a die at a time.
+    pub(crate) depth: u8,
     /// Words from one sector to the next, where each has a tag and a seal.
     pub(crate) sealed: Option<usize>,
     /// What flips bits in the drive's memory.
@@ -274,10 +276,22 @@ impl ChannelStage {
         if decoding == Span::ZERO || !self.timed {
             self.on_decoded(turn, transaction.tag);
         } else {
-            self.channel.keep(transaction.die, decoding);
             let at = turn.now() + decoding;
             let before = self.decoding.iter().rposition(|&(other, _)| other <= at);
             self.decoding.insert(before.map_or(0, |before| before + 1), (at, transaction.tag));
+            self.keep(transaction.die);
+        }
+    }
+
+    /// A die of which as many transactions are decoded as FCMD gives it at a time waits for the first of them.
+    fn keep(&mut self, die: DieId) {
+        let is_its = |tag: TransactionTag| {
+            self.under_way[tag.0 as usize].as_ref().is_some_and(|under_way| under_way.transaction.die == die)
+        };
+        let mut decoding = self.decoding.iter().filter(|&&(_, tag)| is_its(tag)).map(|&(at, _)| at);
+        let first = decoding.next();
+        if let Some(first) = first.filter(|_| decoding.count() + 1 >= self.ways.depth.into()) {
+            self.channel.keep(die, first);
         }
     }
 

@@ -75,6 +75,21 @@ fn dies_that_are_full_are_named_as_the_limit() {
     );
 }
 
+/// A die that is given a read in advance is not kept by the pages that it gave before: their decoding is no part of its bound.
+#[test]
+fn dies_are_not_kept_by_pages_that_are_decoded_beside_them() {
+    let run = |queues| {
+        let flags = [("--device", "small"), ("--workload", "randread"), ("--ios", "5000"), ("--queues", queues)];
+        let sets =
+            ["device.planes_per_die=1", "device.blocks_per_plane=64", "device.media.faults=true", "flash.ahead=true"];
+        configured::run(&flags, &sets).expect("it answers")
+    };
+    let few = run("1");
+    let bound = few.bounds().iter().find(|bound| bound.resource == "flash dies").expect("it reads").iops_bound;
+    let many = run("16").iops;
+    assert!(many <= bound * 1.02, "{many} requests a second, where {bound} are the bound");
+}
+
 /// One page is on one die: however many more requests for it wait, that die is full, and the mean of all says nothing of it.
 #[test]
 fn a_die_that_alone_is_full_is_named_as_the_limit() {
