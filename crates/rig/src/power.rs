@@ -47,7 +47,7 @@ impl PowerBudget {
     /// messages between, where all threads of its core issue all the time.
     pub fn page_on(processor: &Processor) -> Span {
         let slot = processor.thread_slot.max(processor.core_slot * u64::from(processor.threads_per_core));
-        let of = |price: &Price| slot * u64::from(price.slots) + price.stall;
+        let of = |price: &Price| slot * price.slots + price.stall;
         let work: Span = processor.prices.iter().map(of).sum();
         let hops = &processor.hops;
         let way = hops.publish + hops.first.max(hops.hardware) + hops.further * u64::from(processor.cores);
