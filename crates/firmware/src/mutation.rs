@@ -214,7 +214,7 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::KeepReplacedNumber,
         name: "keep-replaced-number",
         summary: "a page whose program failed keeps its number at its other place",
-        found: &[seeds(DEEPFLASH, 640)],
+        found: &[seeds(DEEPFLASH, 240)],
     },
     Planted {
         mutation: Mutation::FillBadGroup,
@@ -232,7 +232,7 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::TrustHalfErased,
         name: "trust-half-erased",
         summary: "recovery believes a checkpoint of a group of which one block is erased and another is not",
-        found: &[seeds(DEEPFLASH, 128)],
+        found: &[seeds(DEEPFLASH, 272)],
     },
     Planted {
         mutation: Mutation::ForgetUnreadable,

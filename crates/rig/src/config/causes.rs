@@ -99,7 +99,7 @@ mod tests {
                 &[][..],
                 &["device.power.protected=true"][..],
                 "",
-                format!("--set: {protected} device.power.energy_j is 10 (default); expected 292."),
+                format!("--set: {protected} device.power.energy_j is 10 (default); expected 306."),
             ),
             (
                 &[("--device", "small")],

@@ -117,16 +117,16 @@ fn a_buffer_does_not_wait_for_reads_that_have_not_begun() {
 /// The firmware's part of a page is reckoned from the processor that it runs on: where that is slow, it is the most of it.
 #[test]
 fn a_slow_processor_brings_the_buffer_to_flash_all_the_same() {
-    let slow = Processor { thread_slot: Span::from_micros(1), core_slot: Span::from_nanos(500), ..processor() };
+    let slow = Processor { thread_slot: Span::from_micros(50), core_slot: Span::from_micros(12), ..processor() };
     let mut device = one_die();
     device.timing.program = [Span::from_micros(20); 3];
     device.timing.erase = Span::from_micros(200);
     let mut drained = |page| {
         charge_least(&mut device, PowerBudget { page, ..budget(0.0) });
-        fail_on(slow.clone(), &device, 0.0, Span::from_millis(100))
+        fail_on(slow.clone(), &device, 0.0, Span::from_secs(5))
     };
     let whole = drained(PowerBudget::page_on(&slow)).expect("enough for a slow processor");
-    assert!(whole.is_whole && whole.took > Span::from_millis(1), "{whole:?}");
+    assert!(whole.is_whole && whole.took > Span::from_millis(50), "{whole:?}");
     let short = drained(PowerBudget::page_on(&processor())).expect_err("enough for a fast one").to_string();
     assert!(short.contains("the energy was used up"), "{short}");
 }

@@ -482,15 +482,17 @@ fn on_real_threads_pages_find_another_place_too() {
     }
 }
 
-/// FCMD finds flaws while TRANS gives out places: what was to be kept free grows between its asking and its giving.
+/// FCMD finds flaws while TRANS gives out places: what was to be kept free grows between its asking and its giving. That is a matter of
+/// nanoseconds, so that it takes many requests to meet.
 #[test]
 fn a_flaw_that_another_thread_finds_takes_no_place_from_the_host() {
     let small = "device.channels=1 device.dies_per_package=1 device.planes_per_die=1 device.pages_per_block=2 \
         device.blocks_per_plane=120 device.kind=slc device.over_provisioning=1.0 device.media.faults=true \
         device.media.rber_base=0.0012 device.media.rber_disturb=1e-5 threads.nvmq=1 threads.ilock=1 threads.cache=0 \
-        threads.trans=1 threads.bgc=1 threads.fcmd=1 threads.log=0 run.timing=false run.payload=fingerprint \
-        host.queues=1 host.depth=16 workload.block_bytes=4096 workload.read_fraction=0.5";
-    let flags = ["--device=small", "--cores=6", "--workload=mixed", "--precondition=seq", "--ios=20000"];
+        threads.trans=1 threads.bgc=1 threads.fcmd=1 threads.log=0 run.world=threads \
+        run.timing=false run.payload=fingerprint host.queues=1 host.depth=16 workload.block_bytes=4096 \
+        workload.read_fraction=0.5";
+    let flags = ["--device=small", "--cores=6", "--workload=mixed", "--precondition=seq", "--ios=150000"];
     let flags = flags.map(|flag| flag.split_once('=').expect("a flag with its value"));
     let layers = flags.iter().try_fold(Layers::new(), |layers, (flag, value)| layers.flag(flag, value));
     let layers = small.split_whitespace().try_fold(layers.expect("flags"), |layers, set| layers.set(set));

@@ -72,11 +72,11 @@ fn recovery_reads_little_of_a_drive_that_has_a_checkpoint() {
         (recovery, checkpoints.unwrap_or(0))
     };
     device.settings.journal.interval = Span::from_millis(1);
-    let (often, checkpoints) = recover(&device, 4_000);
+    let (often, checkpoints) = recover(&device, 5_000);
     assert!(checkpoints > 10, "{checkpoints} checkpoints");
     assert_eq!(often.checkpoint, Some(checkpoints + 1), "behind the one of its past");
     device.settings.journal.interval = Span::from_secs(100);
-    let (never, checkpoints) = recover(&device, 4_000);
+    let (never, checkpoints) = recover(&device, 5_000);
     assert_eq!((never.checkpoint, checkpoints), (Some(1), 0));
     assert!(never.replayed > 2 * often.replayed, "{} and {} pages", never.replayed, often.replayed);
     let all = device.drive.geometry.page_count();
