@@ -5,7 +5,7 @@ use crate::build::Device;
 use crate::precondition::Fill;
 use firmware::Tables;
 use flash::Contents;
-use units::{BlockId, ChannelId};
+use units::BlockId;
 
 impl Fill {
     /// The most erases that a block has behind it.
@@ -33,12 +33,9 @@ impl Device {
 pub(crate) fn leave_wear(tables: &Tables, contents: &mut [Contents]) {
     let groups = &tables.groups;
     for group in (0..groups.count()).filter(|&group| groups.erase_count(group) > 0) {
-        for first in groups.blocks(group) {
-            let geometry = contents[0].geometry();
-            let block = geometry.block_of(first);
-            let (ChannelId(channel), _) = geometry.die_of(block);
-            let worn = contents[usize::from(channel)].begin_with_erases(block, groups.erase_count(group));
-            worn.expect("the drive is fresh");
+        for block in blocks_of(tables, group) {
+            let channel = channel_of(contents, block);
+            contents[channel].begin_with_erases(block, groups.erase_count(group)).expect("the drive is fresh");
         }
     }
 }
@@ -47,7 +44,7 @@ pub(crate) fn leave_wear(tables: &Tables, contents: &mut [Contents]) {
 pub(crate) fn look_at_wear(tables: &Tables, contents: &[Contents]) {
     for group in 0..tables.groups.count() {
         let erases =
-            blocks_of(tables, contents, group).filter_map(|(block, contents)| contents.erase_count(block).ok());
+            blocks_of(tables, group).filter_map(|block| contents[channel_of(contents, block)].erase_count(block).ok());
         tables.groups.set_erase_count(group, erases.max().unwrap_or(0));
     }
 }
@@ -55,20 +52,19 @@ pub(crate) fn look_at_wear(tables: &Tables, contents: &[Contents]) {
 /// The marks of bad blocks are on the blocks themselves. They are known when recovery begins.
 pub(crate) fn look_at_marks(tables: &Tables, contents: &[Contents]) {
     for group in 0..tables.groups.count() {
-        if blocks_of(tables, contents, group).any(|(block, contents)| contents.is_bad(block)) {
+        if blocks_of(tables, group).any(|block| contents[channel_of(contents, block)].is_bad(block)) {
             tables.groups.know_bad(group);
         }
     }
 }
 
-/// The blocks of a group, each with the contents of its channel.
-fn blocks_of<'a>(
-    tables: &Tables,
-    contents: &'a [Contents],
-    group: u32,
-) -> impl Iterator<Item = (BlockId, &'a Contents)> + use<'a> {
+/// The blocks of a group.
+fn blocks_of(tables: &Tables, group: u32) -> impl Iterator<Item = BlockId> + use<> {
     let first = tables.groups.first_block(group).0;
-    let blocks = (first..first + tables.groups.planes()).map(BlockId);
-    let geometry = contents[0].geometry();
-    blocks.map(move |block| (block, &contents[geometry.die_of(block).0.index()]))
+    (first..first + tables.groups.planes()).map(BlockId)
+}
+
+/// Which of the contents, one of each channel, a block's are.
+fn channel_of(contents: &[Contents], block: BlockId) -> usize {
+    contents[0].geometry().die_of(block).0.index()
 }

@@ -3,7 +3,7 @@
 use super::case::Case;
 use super::draw::Draw;
 use super::further::goes_further;
-use super::small::processor;
+use super::small::budget;
 use crate::power::{PowerBudget, PowerError};
 use crate::{BuildError, Device, Fill};
 use firmware::Mutation;
@@ -50,11 +50,6 @@ pub(super) fn protect(case: &Case, device: &mut Device) {
     if erases_slowly(case, device) {
         slow_down(&mut Draw::new(!case.seed ^ SLOW), device);
     }
-}
-
-/// So much energy, on the processor of such cases.
-pub(crate) fn budget(energy_j: f64) -> PowerBudget {
-    PowerBudget { energy_j, hold_w: 2.0, die_w: 0.165, page: PowerBudget::page_on(&processor()) }
 }
 
 /// Erases take long and stand in line.

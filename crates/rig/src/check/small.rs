@@ -1,6 +1,6 @@
 //! A device small enough to fill and reclaim many times in a second: what checks and tests run on.
 
-use crate::{Controller, Device, Fill, LinkTiming, Precondition, Session};
+use crate::{Controller, Device, Fill, LinkTiming, PowerBudget, Precondition, Session};
 use firmware::architecture::{ARCHITECTURES, Architecture, ThreadCounts};
 use firmware::{
     AddressSplit, BlockDeal, CacheSettings, DriveShape, FlashSettings, JournalSettings, LockSettings, MappingScheme,
@@ -257,6 +257,11 @@ pub fn processor() -> Processor {
         prices: Work::KEYS.iter().map(|work| price(if HALVES.contains(work) { 50 } else { 100 })).collect(),
         energy: None,
     }
+}
+
+/// Capacitors with so much energy, J, for drives on that processor.
+pub fn budget(energy_j: f64) -> PowerBudget {
+    PowerBudget { energy_j, hold_w: 2.0, die_w: 0.165, page: PowerBudget::page_on(&processor()) }
 }
 
 /// Reads, writes and everything else, of all sizes up to 64 KiB, unaligned, over a region small enough to collide.

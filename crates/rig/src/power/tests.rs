@@ -1,7 +1,7 @@
 //! The least energy that a drive is built with is enough whatever its dies are doing when the power fails.
 
-use crate::check::protected::{budget, charge_least, one_die as one_die_of};
-use crate::check::small::{Small, processor};
+use crate::check::protected::{charge_least, one_die as one_die_of};
+use crate::check::small::{Small, budget, processor};
 use crate::hardware::Fate;
 use crate::power::{Drained, PowerBudget};
 use crate::session::{Session, SessionError};

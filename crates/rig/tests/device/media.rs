@@ -1,14 +1,14 @@
 //! Flash that fails: what cannot be corrected is told, what is answered is right, in every architecture and both worlds.
 
 use crate::configured;
-use crate::small::{Small, mixed, processor};
+use crate::small::{Small, budget, mixed, processor};
 use firmware::architecture::{ARCHITECTURES, Architecture};
 use firmware::{GroupState, MappingScheme, ReclaimSettings};
 use flash::{ErrorModel, FaultSettings, ReadRetry};
 use host::{Pace, Phase, Rounds};
 use report::{Media, Summary};
 use rig::config::Layers;
-use rig::{Device, Fill, PowerBudget, Session, run_on_threads};
+use rig::{Device, Fill, Session, run_on_threads};
 use threads::Layout;
 use units::{Bytes, Lpn, SECTOR_BYTES, Span};
 use workload::{Arrivals, Parameters, Pattern, Recipe};
@@ -237,12 +237,7 @@ fn a_protected_drive_without_spare_blocks_keeps_what_is_in_its_buffer() {
             device.settings.cache.size = Bytes(4096 * u64::from(device.settings.parts.cache.max(64)));
             device.settings.reclaim.paced = paced;
             device.drive.write_through = false;
-            device.power = Some(PowerBudget {
-                energy_j: 1_000.0,
-                hold_w: 2.0,
-                die_w: 0.165,
-                page: PowerBudget::page_on(&processor()),
-            });
+            device.power = Some(budget(1_000.0));
             let recipe = Recipe::fixed("writes", Pattern::Random, 0.0, 4096);
             let writes = Box::new(recipe.source(&Parameters::new(small.sectors(), seed)).expect("drawable"));
             let writes =
@@ -486,17 +481,20 @@ fn on_real_threads_pages_find_another_place_too() {
 /// nanoseconds, so that it takes many requests to meet.
 #[test]
 fn a_flaw_that_another_thread_finds_takes_no_place_from_the_host() {
-    let small = "device.channels=1 device.dies_per_package=1 device.planes_per_die=1 device.pages_per_block=2 \
+    let flags = [
+        ("--device", "small"),
+        ("--cores", "6"),
+        ("--workload", "mixed"),
+        ("--precondition", "seq"),
+        ("--ios", "150000"),
+    ];
+    let sets = "device.channels=1 device.dies_per_package=1 device.planes_per_die=1 device.pages_per_block=2 \
         device.blocks_per_plane=120 device.kind=slc device.over_provisioning=1.0 device.media.faults=true \
         device.media.rber_base=0.0012 device.media.rber_disturb=1e-5 threads.nvmq=1 threads.ilock=1 threads.cache=0 \
         threads.trans=1 threads.bgc=1 threads.fcmd=1 threads.log=0 run.world=threads \
         run.timing=false run.payload=fingerprint host.queues=1 host.depth=16 workload.block_bytes=4096 \
         workload.read_fraction=0.5";
-    let flags = ["--device=small", "--cores=6", "--workload=mixed", "--precondition=seq", "--ios=150000"];
-    let flags = flags.map(|flag| flag.split_once('=').expect("a flag with its value"));
-    let layers = flags.iter().try_fold(Layers::new(), |layers, (flag, value)| layers.flag(flag, value));
-    let layers = small.split_whitespace().try_fold(layers.expect("flags"), |layers, set| layers.set(set));
-    let resolved = layers.and_then(Layers::resolve).expect("a configuration");
+    let resolved = configured::resolved(&flags, &sets.split_whitespace().collect::<Vec<_>>());
     for seed in 1..=4 {
         let (layout, longest) = (Layout::on(2), Some(Span::from_secs(300)));
         let ran = run_on_threads(&resolved.plan(), "small", seed, resolved.phases(), layout, longest);

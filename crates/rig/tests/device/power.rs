@@ -3,9 +3,9 @@
 
 use firmware::architecture::{self, ARCHITECTURES};
 use firmware::{JournalSettings, MUTATIONS, Mutation, Planted, Seeds};
-use rig::check::small::{Small, mixed, processor};
+use rig::check::small::{Small, budget, mixed, processor};
 use rig::check::{Case, shrink, sweep};
-use rig::{BuildError, Device, Fill, PowerBudget, PowerError, Session};
+use rig::{BuildError, Device, Fill, PowerError, Session};
 use units::{Bytes, Span};
 
 /// Cases that every run of the tests tries, over all architectures.
@@ -168,15 +168,13 @@ fn a_failing_case_is_made_smaller_and_still_fails() {
 fn too_little_energy_for_the_buffer_is_refused() {
     let small = Small::default();
     let mut device = small.device();
-    let budget =
-        |energy_j| Some(PowerBudget { energy_j, hold_w: 2.0, die_w: 0.165, page: PowerBudget::page_on(&processor()) });
     device.settings.cache.size = Bytes::kib(256);
     assert!(device.has_volatile_cache());
-    device.power = budget(0.001);
+    device.power = Some(budget(0.001));
     let Err(BuildError::Power(PowerError { field: "energy_j", needed: Some(needed), .. })) = device.draw() else {
         panic!("a millijoule is too little");
     };
-    device.power = budget(needed);
+    device.power = Some(budget(needed));
     assert!(device.draw().is_ok() && !device.has_volatile_cache());
     device.architecture = architecture::find("pipessd").expect("it is listed");
     assert!(matches!(device.draw(), Err(BuildError::Power(PowerError { field: "protected", .. }))));
