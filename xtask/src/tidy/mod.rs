@@ -2,12 +2,14 @@
 
 mod command;
 mod dependencies;
+mod figures;
 mod imports;
 mod lengths;
 mod modules;
 mod names;
 mod pages;
 mod pure;
+mod rows;
 mod source;
 mod sources;
 mod tables;
@@ -41,6 +43,7 @@ const CHECKS: &[Check] = &[
     pages::CHECK,
     command::CHECK,
     tables::CHECK,
+    figures::CHECK,
 ];
 
 /// Checks every file of the project and prints each offence: where, what, why, and what to do.

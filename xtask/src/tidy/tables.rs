@@ -8,6 +8,7 @@
 //! `where` chooses rows, `rows` are the keys in the first cells of a line, `columns` the keys whose values stand side by side in the
 //! order of the file; without `columns` there is a cell for each metric. A metric has its decimals behind it, and `%` where it is a share.
 
+use super::rows::{Rows, clause, number, shown};
 use super::{Check, File, Offence, Tree};
 use serde_json::Value;
 use std::path::Path;
@@ -72,16 +73,9 @@ fn filled(tree: &Tree, page: &File) -> Result<String, (usize, String)> {
 
 fn body(tree: &Tree, spec: &str) -> Result<String, String> {
     let (name, clauses) = spec.split_once(':').ok_or("expected `table NAME: clauses`")?;
-    let path = format!("results/{name}.json");
-    let file = tree.file(&path).ok_or_else(|| format!("there is no {path}"))?;
-    let results: Value = serde_json::from_str(&file.text).map_err(|error| format!("{path}: {error}"))?;
-    let rows = results["rows"].as_array().ok_or_else(|| format!("{path} has no rows"))?;
-    let clauses: Vec<(&str, &str)> = clauses.split(';').filter_map(|clause| clause.trim().split_once(' ')).collect();
-    let clause = |wanted: &str| clauses.iter().find(|(word, _)| *word == wanted).map_or("", |(_, rest)| rest.trim());
-    let conditions: Vec<(&str, &str)> =
-        clause("where").split(',').filter_map(|one| one.trim().split_once('=')).collect();
-    let chosen = rows.iter().filter(|row| conditions.iter().all(|(key, value)| shown(&row[*key]) == *value));
-    let chosen: Vec<&Value> = chosen.collect();
+    let rows = Rows::of(tree, name)?;
+    let clause = |wanted: &str| clause(clauses, wanted);
+    let chosen = rows.chosen(clause("where"));
     let key = |row: &Value, keys: &str| keys.split_whitespace().map(|key| shown(&row[key])).collect::<Vec<_>>();
     let [labels, columns] = ["rows", "columns"].map(|keys| distinct(chosen.iter().map(|row| key(row, clause(keys)))));
     let cells: Vec<&str> = clause("cells").split(',').map(str::trim).collect();
@@ -99,7 +93,7 @@ fn body(tree: &Tree, spec: &str) -> Result<String, String> {
         }
         body += "\n";
     }
-    if labels.is_empty() { Err(format!("no row of {path} is chosen")) } else { Ok(body) }
+    if labels.is_empty() { Err(rows.none_chosen()) } else { Ok(body) }
 }
 
 /// Each once, in the order in which they come first.
@@ -111,27 +105,6 @@ fn distinct(all: impl Iterator<Item = Vec<String>>) -> Vec<Vec<String>> {
         }
     });
     known
-}
-
-fn shown(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_string)
-}
-
-/// With so many decimals, thousands apart, and as a share where `form` ends in `%`.
-fn number(value: f64, form: &str) -> String {
-    let (decimals, percent) = form.strip_suffix('%').map_or((form, false), |decimals| (decimals, true));
-    let value = if percent { value * 100.0 } else { value };
-    let digits = format!("{value:.*}", decimals.parse().unwrap_or(0));
-    let (whole, rest) = digits.find('.').map_or((&digits[..], ""), |dot| digits.split_at(dot));
-    let (sign, whole) = whole.strip_prefix('-').map_or(("", whole), |whole| ("-", whole));
-    let mut apart = String::from(sign);
-    for (at, digit) in whole.bytes().enumerate() {
-        if at > 0 && (whole.len() - at).is_multiple_of(3) {
-            apart.push(',');
-        }
-        apart.push(digit.into());
-    }
-    apart + rest + if percent { " %" } else { "" }
 }
 
 #[cfg(test)]
@@ -166,18 +139,5 @@ mod tests {
             Err("no row of results/fig.json is chosen".into())
         );
         assert_eq!(body(&tree, "none: rows queues"), Err("there is no results/none.json".into()));
-    }
-
-    #[test]
-    fn thousands_stand_apart() {
-        for (value, form, text) in [
-            (999.4, "0", "999"),
-            (1e6, "0", "1,000,000"),
-            (-1234.0, "0", "-1,234"),
-            (0.0123, "1%", "1.2 %"),
-            (123.0, "0", "123"),
-        ] {
-            assert_eq!(number(value, form), text);
-        }
     }
 }
