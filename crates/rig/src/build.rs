@@ -333,7 +333,7 @@ impl Device {
         let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
             let contents = self.keeping_journal(tables, before.take().expect("a device is prepared once"));
             look_at_marks(tables, &contents);
-            let outcome = recover(self, (drive, tables), processor.clone(), contents, end, fate);
+            let outcome = recover(self, (drive, &mut *tables), processor.clone(), contents, end, fate);
             if let Ok(Outcome::Up(contents, _)) = &outcome {
                 look_at_wear(tables, contents);
             }
