@@ -35,7 +35,6 @@ mod standing;
 mod summary;
 mod table_slots;
 mod timeline;
-pub mod unfinished;
 mod wear;
 mod worlds;
 
