@@ -165,13 +165,10 @@ mod tests {
     use crate::check::small::Small;
     use firmware::MUTATIONS;
 
-    /// Those are drawn as they were when they failed, and a planted bug is looked for where it was.
+    /// A planted bug of other parts is looked for where it was.
     #[test]
-    fn cases_that_once_failed_have_none_of_them() {
+    fn bugs_of_commands_are_looked_for_with_them_and_others_without() {
         let device = Small::default().device();
-        for seed in [9_597, 41_175] {
-            assert!(shares(&Case::of_seed(seed), &device).is_none(), "{seed}");
-        }
         for planted in MUTATIONS {
             let case = Case { mutation: Some(planted.mutation), ..Case::of_seed(3) };
             assert_eq!(shares(&case, &device).is_some(), planted.mutation.concerns_commands(), "{}", planted.name);
