@@ -243,6 +243,11 @@ impl Device {
         self.settings.parts.cache > 0 && !self.drive.write_through && self.power.is_none()
     }
 
+    /// Whether pages may not be read as they were written: flash fails, or bits flip on the way to it.
+    pub(crate) fn damages_pages(&self) -> bool {
+        self.faults.is_some() || self.memory_flips > 0.0
+    }
+
     /// Sectors of a page of flash.
     pub fn page_sectors(&self) -> u32 {
         (self.drive.geometry.shape().page.0 / SECTOR_BYTES) as u32

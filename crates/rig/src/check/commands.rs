@@ -51,10 +51,9 @@ pub(super) fn shares(case: &Case, device: &Device) -> Option<Shares> {
         ranges: draw.of(&[0, 1, 2]),
         near,
     };
-    let fails = device.faults.is_some() || device.memory_flips > 0.0;
     // Long runs leave too much to know of what was copied.
     let copy = if levels(case) { 0 } else { shares.copy };
-    Some(Shares { spoil: if fails { 0 } else { shares.spoil }, copy, ..shares })
+    Some(Shares { spoil: if device.damages_pages() { 0 } else { shares.spoil }, copy, ..shares })
 }
 
 /// A source of which some requests are others.

@@ -452,7 +452,7 @@ impl Source for Everything {
 
 fn read_everything(device: &Device, spoiled: Vec<(u16, u64)>) -> Phase {
     // A page that cannot be read hides those that are read with it.
-    let at_a_time = if device.faults.is_some() || device.memory_flips > 0.0 { 8 } else { 128 };
+    let at_a_time = if device.damages_pages() { 8 } else { 128 };
     let (namespaces, block) = (device.drive.namespaces.clone(), device.drive.format.sectors());
     let source = Everything { namespaces, at_a_time, spoiled: spoiled.into(), block, device: 0, next: 0 };
     Phase::new("everything", Box::new(source), Pace::Closed)
