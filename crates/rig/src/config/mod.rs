@@ -35,7 +35,7 @@ pub use catalogue::{DEVICES, PROCESSORS};
 pub use device::{Device, Link};
 pub use error::ConfigError;
 pub use field::CHOICES;
-pub use layered::displaced;
+pub use layered::{displaced_below, displaced_beside};
 pub use layers::{FLAGS, Layers};
 pub use origin::Origin;
 pub use resolved::{Controller, Payload, Phase, Precondition, Resolved, Row, World};
