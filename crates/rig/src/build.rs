@@ -61,7 +61,7 @@ pub struct Device {
     /// Whether flash and link take their times; else they are done at once, which only real time can be asked for.
     pub timed: bool,
     /// Erases that a block stands.
-    pub erases_max: u32,
+    pub erase_limit: u32,
     /// How flash fails; none if it does not.
     pub faults: Option<FaultSettings>,
     /// Whether blocks that stand no more erases are retired where flash does not fail otherwise, as of a drive that hosts keep; else the
