@@ -119,7 +119,7 @@ impl<'a> Description<'a> {
             ("capacity", format!("{} in {} namespace(s)", device.user, device.namespaces.len())),
             (
                 "link",
-                format!("{} each way after packet headers, {} one way", device.link.effective(), device.link.latency),
+                format!("{} each way after packet headers, {} one way", device.link.effective(), device.link.flight),
             ),
             (
                 "processor",
@@ -243,7 +243,7 @@ fn limits(resolved: &Resolved) -> Vec<Limit> {
     let planes = f64::from(shape.planes_per_die);
     let read_bus = read + cycles(timing.cycles.read + timing.cycles.read_out);
     let program_bus = timing.bus.beats(page) + cycles(timing.cycles.program + timing.cycles.status);
-    let link = 1.0 / device.link.transfer_time(Bytes(4096)).secs_f64();
+    let link = 1.0 / device.link.occupies(4096).secs_f64();
     let whole = timing.bus.beats(page) + cycles(timing.cycles.read + timing.cycles.read_out);
     // Of pages a second, in part and whole.
     let limit = |operation, resource: &str, parts: f64, pages: f64| {

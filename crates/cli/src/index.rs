@@ -2,7 +2,8 @@
 //! the results themselves do not.
 
 use anyhow::Context;
-use lab::{Outcome, Output, put};
+use files::{Output, put};
+use lab::Outcome;
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::io::Write as _;

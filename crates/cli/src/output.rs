@@ -1,7 +1,7 @@
 //! A file that a flag names: opened before anything is computed for it, replaced only when there is something to put there.
 
 use crate::failure::unusable;
-use lab::{Output, remove_unfinished};
+use files::{Output, remove_unfinished};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;

@@ -7,11 +7,11 @@ use crate::progress::Progress;
 use crate::shell::Json;
 use crate::whole::{Faulty, Whole};
 use clap::Args;
+use files::Output;
 use host::{Pace, Phase, Rounds};
-use lab::Output;
 use report::{Summary, of, render_on};
 use rig::config::{Resolved, World};
-use rig::{Device, Drained, Recovery, Session};
+use rig::{Device, Drained, Fill, Recovery, Session};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -326,9 +326,9 @@ impl Measurement<'_> {
             World::Threads { threads: real, .. } => format!("{} of this machine, {threads}", of(real.into(), "thread")),
         };
         let used = match self.resolved.precondition {
-            rig::config::Precondition::None => "fresh".to_owned(),
-            rig::config::Precondition::Sequential => "every page written once".to_owned(),
-            rig::config::Precondition::Random { times } => format!("filled, then overwritten {times} times at random"),
+            Fill::None => "fresh".to_owned(),
+            Fill::Sequential => "every page written once".to_owned(),
+            Fill::Random { times } => format!("filled, then overwritten {times} times at random"),
         };
         let rows = [
             ("firmware", format!("{}: {}", architecture.name(), architecture.summary())),

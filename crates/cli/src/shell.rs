@@ -3,7 +3,7 @@
 use crate::output::{Files, is_standard_output};
 use anyhow::Context;
 use clap::builder::StyledStr;
-use lab::Output;
+use files::Output;
 use report::Page;
 use rig::config::Resolved;
 use std::ffi::OsString;

@@ -17,8 +17,8 @@ mod memory;
 mod oracle;
 
 pub use driver::{
-    ADMIN_BYTES, DoorbellWrite, Driver, DriverSettings, INTERVALS_MAX, Interval, KINDS, Layout, MediaFailure, Observe,
-    Pace, Phase, PhaseResults, PowerCuts, Problem, Results, Rounds, Series, SettingsError, TRANSFER_MAX, Tally,
+    ADMIN_BYTES, DoorbellWrite, Driver, DriverSettings, INTERVALS_MAX, Interval, Layout, MediaFailure, Moved, Observe,
+    Pace, Phase, PhaseResults, PowerCuts, Problem, Results, Rounds, SERIES_MIN, Series, SettingsError, TRANSFER_MAX,
     Unsendable, interval_of,
 };
 pub use memory::{Memory, MemoryError};

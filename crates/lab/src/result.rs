@@ -3,11 +3,11 @@
 use crate::LabError;
 use crate::experiment::{Experiment, Size};
 use crate::idle::Idle;
-use crate::output::put;
 use crate::picture;
 use crate::rows::Columns;
 use crate::runner::Orders;
 use crate::store::unwritable;
+use files::put;
 use report::{Csv, Field};
 use serde_json::{Value, json};
 use std::io::ErrorKind;

@@ -1,8 +1,8 @@
 //! Runs that are kept: one whose configuration and build are the same as before is not run again.
 
 use crate::LabError;
-use crate::output::put;
 use crate::points::Point;
+use files::put;
 use rig::config::Resolved;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -3,7 +3,7 @@
 use crate::LabError;
 use crate::experiment::{Axis, AxisValue, Experiment};
 use crate::file::{self, Assignment, Spans};
-use rig::config::displaced;
+use rig::config::{displaced_below, displaced_beside};
 
 /// Refuses a key that an axis varies and that another axis or a smaller form sets too, or that counts for nothing beside what is said
 /// anywhere: the one goes over the other, and rows would name values that no run had.
@@ -24,7 +24,7 @@ pub(crate) fn check_once(raw: &[file::Axis], axes: &[Axis], spans: &Spans<'_>) -
             }
             let stays = |other: &&Assignment| !axis.overrides(&other.key, &one.key);
             let mut said = base.iter().filter(stays).chain(elsewhere.iter().copied());
-            if let Some(other) = said.find(|other| displaced(&other.key, &other.value, false) == Some(&one.key)) {
+            if let Some(other) = said.find(|other| displaced_beside(&other.key, &other.value) == Some(&one.key)) {
                 let expected = format!("a key that counts beside {}, as line {} says it", other.key, other.line);
                 return Err(refuse(expected));
             }
@@ -39,7 +39,7 @@ pub(crate) fn check_sets(experiment: &Experiment, sets: &[String]) -> Result<(),
         let axis_of = |key| experiment.axes.iter().find(|axis| axis.varies(key));
         let value = set.split_once('=').map_or("", |(_, value)| value.trim());
         let displaced = || {
-            let other = displaced(key_of(set), value, true)?;
+            let other = displaced_below(key_of(set), value)?;
             Some(format!("{}, of {other},", axis_of(other)?.name))
         };
         if let Some(axis) = axis_of(key_of(set)).map(|axis| axis.name.clone()).or_else(displaced) {

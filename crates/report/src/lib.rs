@@ -1,4 +1,4 @@
-//! What a run amounted to: latency histograms, the summary in JSON and for people, comparisons and CSV.
+//! What a run amounted to: latency histograms, the summary in JSON and for people, of phases and of all as one, comparisons and CSV.
 //!
 //! # Invariants
 //! - Times in a [`Summary`] are nanoseconds and sizes bytes; keys are added, never renamed.
@@ -28,6 +28,7 @@ mod replayed;
 mod sample;
 mod summary;
 mod table;
+mod whole;
 mod workers;
 
 pub use bounds::bounds;
@@ -50,4 +51,5 @@ pub use summary::{
     SteadyState, Summary, Wear,
 };
 pub use table::{render, render_on};
+pub use whole::{FlashPages, combined};
 pub use workers::{WORKERS_HELD, Workers};

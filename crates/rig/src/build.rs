@@ -61,7 +61,7 @@ pub struct Device {
     /// Whether flash and link take their times; else they are done at once, which only real time can be asked for.
     pub timed: bool,
     /// Erases that a block stands.
-    pub erases_max: u32,
+    pub erase_limit: u32,
     /// How flash fails; none if it does not.
     pub faults: Option<FaultSettings>,
     /// Whether blocks that stand no more erases are retired where flash does not fail otherwise, as of a drive that hosts keep; else the
@@ -243,6 +243,11 @@ impl Device {
         self.settings.parts.cache > 0 && !self.drive.write_through && self.power.is_none()
     }
 
+    /// Whether pages may not be read as they were written: flash fails, or bits flip on the way to it.
+    pub(crate) fn damages_pages(&self) -> bool {
+        self.faults.is_some() || self.memory_flips > 0.0
+    }
+
     /// Sectors of a page of flash.
     pub fn page_sectors(&self) -> u32 {
         (self.drive.geometry.shape().page.0 / SECTOR_BYTES) as u32
@@ -333,7 +338,7 @@ impl Device {
         let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
             let contents = self.keeping_journal(tables, before.take().expect("a device is prepared once"));
             look_at_marks(tables, &contents);
-            let outcome = recover(self, (drive, tables), processor.clone(), contents, end, fate);
+            let outcome = recover(self, (drive, &mut *tables), processor.clone(), contents, end, fate);
             if let Ok(Outcome::Up(contents, _)) = &outcome {
                 look_at_wear(tables, contents);
             }

@@ -2,6 +2,7 @@
 
 use crate::build::Device;
 use crate::hardware::{MediaCounts, MediaTally};
+use crate::wear::cycles_before;
 use firmware::{BlockGroups, Drive, GroupState, Tables, spare_left};
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -17,9 +18,8 @@ pub(crate) fn health(
     power: PowerCycles,
     device: &Device,
 ) -> Box<dyn Fn() -> DriveHealth + Send> {
-    let (architecture, settings, erases_limit) = (device.architecture, device.settings, device.erases_max);
-    let before = device.cycles_before();
-    let erases_max = f64::from(erases_limit.max(1));
+    let (architecture, settings, erase_limit) = (device.architecture, device.settings, device.erase_limit);
+    let before = cycles_before(device.faults.as_ref());
     let fewest = RefCell::new(Fewest::of(&tables.groups));
     Box::new(move || {
         let (groups, counts) = (&tables.groups, past.and(tally.counts()));
@@ -30,13 +30,13 @@ pub(crate) fn health(
         let worn = mean(erases, data).max(mean(groups.journal_erases(), groups.journal().len() as u32));
         DriveHealth {
             power,
-            percentage_used: ((f64::from(before) + worn) * 100.0 / erases_max).min(255.0) as u8,
+            percentage_used: ((f64::from(before) + worn) * 100.0 / f64::from(erase_limit.max(1))).min(255.0) as u8,
             available_spare: (spare_left(architecture, &drive, &settings, &tables) * 100.0) as u8,
             read_only: groups.is_read_only(),
             media: MediaHealth {
                 written: pages(counts.programs),
                 read: pages(counts.reads),
-                endurance: pages(u64::from(data) * u64::from(groups.pages())) * u128::from(erases_limit),
+                endurance: pages(u64::from(data) * u64::from(groups.pages())) * u128::from(erase_limit),
                 used: groups.used() * shape.page.0,
                 bad_blocks: groups.count_in(GroupState::Retired) * u64::from(groups.planes()),
                 uncorrectable: counts.uncorrectable,

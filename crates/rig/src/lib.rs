@@ -1,11 +1,12 @@
 //! The only place that knows everything: builds a device from its parts, runs it in either world, and sums up what it did.
 //!
 //! # Invariants
-//! - Whatever a run needs is in its [`Device`] and its phases; nothing is read from the environment.
-//! - The same device, phases and seed give the same digest.
+//! - Whatever a run does follows from its [`Device`], its phases and its seed: in virtual time the same give the same digest.
+//! - Of the machine it asks only the time, for how long things took, and how many threads there are, for how many work at once.
 //!
 //! # What it leaves out
-//! Files, flags and printing: the command line's business.
+//! Arguments and printing: the command line's business. Here is only which flag sets which key ([`config::FLAGS`]). Of files it reads
+//! those that make a configuration ([`config::read`]), and keeps the one that has the pages of a served drive.
 
 mod array;
 mod bring_up;
@@ -35,7 +36,6 @@ mod standing;
 mod summary;
 mod table_slots;
 mod timeline;
-pub mod unfinished;
 mod wear;
 mod worlds;
 

@@ -2,7 +2,6 @@
 
 use crate::build::{BuildError, Controller, Device};
 use crate::config::{self, ConfigError, Resolved, World};
-use crate::hardware::LinkTiming;
 use crate::precondition::Precondition;
 use crate::session::{Session, SessionError};
 use crate::worlds::run_on_threads;
@@ -22,23 +21,18 @@ impl Resolved {
             drive: DriveShape { queues: self.host.queues.into(), ..self.drive.shape().clone() },
             timing: self.device.timing,
             timed: !matches!(self.world, World::Threads { timing: false, .. }),
-            erases_max: self.device.erase_limit,
+            erase_limit: self.device.erase_limit,
             faults: self.device.faults,
             retires_worn: false,
             memory_flips: self.device.memory_flips,
             scrambler: self.device.scrambler,
             power: self.device.power,
-            link: LinkTiming {
-                rate: self.device.link.raw,
-                packet: self.device.link.payload,
-                header: self.device.link.header,
-                flight: self.device.link.latency,
-            },
+            link: self.device.link,
             controller: Controller { arbitration, shares, coalescing },
             link_threads: 1,
             settings: self.settings,
             placement: self.placement.clone(),
-            precondition: Precondition { fill: self.precondition.fill(), seed: self.seed },
+            precondition: Precondition { fill: self.precondition, seed: self.seed },
             queue_entries: self.host.entries,
             depth: self.host.depth,
             vectors: self.host.vectors,

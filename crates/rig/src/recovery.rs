@@ -63,7 +63,7 @@ pub(crate) enum Outcome {
 /// Runs recovery, until `end` at most: then the power is cut again. What it finds is in the tables, which were fresh.
 pub(crate) fn recover(
     device: &Device,
-    (drive, tables): (&Arc<Drive>, &Tables),
+    (drive, tables): (&Arc<Drive>, &mut Tables),
     processor: Processor,
     contents: Vec<Contents>,
     end: Time,
@@ -106,6 +106,7 @@ pub(crate) fn recover(
         sim.stage(boot.id()).inspect().and_then(|stage| stage.downcast_ref()).expect("it was drawn there");
     let up = stage.is_over().then(|| {
         let (found, steps) = (stage.found(), stage.took().collect());
+        found.hand_over(tables);
         Recovery {
             drained: None,
             took: now - Time::ZERO,

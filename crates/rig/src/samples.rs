@@ -115,7 +115,7 @@ impl Samples {
         let row = self.rows.get(index).unwrap_or(&none);
         let seen = host.series.intervals.get(index).copied().unwrap_or_default();
         let per_second = |count: u64| count as f64 * 1e12 / picos as f64;
-        let [read, write, other] = [&seen.reads, &seen.writes, &seen.others].map(|tally| tally.bytes.0);
+        let [read, write, other] = [&seen.reads, &seen.writes, &seen.others].map(|moved| moved.bytes.0);
         let active = row.busy.iter().map(|&busy| busy as f64 / picos as f64);
         let groups: Named<f64> = self.groups.iter().copied().zip(active).collect();
         Sample {

@@ -100,33 +100,21 @@ impl Session {
     ) -> Result<Self, SessionError> {
         let left = phases.len();
         let built = device.build(phases, true)?;
-        Ok(Session::over(built, device, device_name, processor, seed, left, events_max))
+        let labels = Labels::of(device, device_name, processor.name.clone(), "sim", seed);
+        Ok(Session::over(built, device, labels, processor, left, events_max))
     }
 
     fn over(
         built: Built,
         device: &Device,
-        device_name: &str,
+        labels: Labels,
         processor: Processor,
-        seed: u64,
         left: usize,
         events_max: usize,
     ) -> Self {
         let Built { blueprint, tables, drive, ledger, media, host, link, watch, channels, parts, .. } = built;
-        let fails = device.faults.is_some() || device.memory_flips > 0.0;
         let core = |place| if let Place::Core(core) = place { Some(core) } else { None };
         let places: Vec<Option<CoreId>> = blueprint.parts().iter().map(|part| core(part.place)).collect();
-        let labels = Labels {
-            architecture: device.architecture,
-            parts: device.settings.parts,
-            device: device_name.into(),
-            processor: processor.name.clone(),
-            world: "sim",
-            seed,
-            checks: device.check,
-            planes: device.drive.geometry.shape().planes_per_die.into(),
-            page: device.drive.geometry.shape().page.0,
-        };
         let mut meter = Meter::new(
             &parts,
             device.architecture.groups(),
@@ -153,7 +141,7 @@ impl Session {
             pages,
             left,
             media,
-            fails,
+            fails: device.damages_pages(),
             watch,
             power: device.power,
             erases: None,
@@ -241,7 +229,8 @@ impl Session {
     ) -> Result<Self, SessionError> {
         let left = phases.len();
         let built = device.build_again(recovered, host, phases)?;
-        Ok(Session::over(built, device, "recovered", processor, seed, left, 0))
+        let labels = Labels::of(device, "recovered", processor.name.clone(), "sim", seed);
+        Ok(Session::over(built, device, labels, processor, left, 0))
     }
 
     /// Runs what is left of the phases without summing them up, but nothing that is due at `end` or later; how many phases ended.

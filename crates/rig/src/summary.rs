@@ -1,5 +1,6 @@
 //! From counters before and after a phase to the summary that people and scripts read.
 
+use crate::build::Device;
 use crate::hardware::{PhaseOutcome, Row, Steadiness};
 use crate::latency::LatencyParts;
 use crate::meter::{Breakdown, Counts, Meter};
@@ -45,8 +46,25 @@ pub(crate) struct Labels {
     pub(crate) page: u64,
 }
 
+impl Labels {
+    pub(crate) fn of(device: &Device, device_name: &str, processor: String, world: &'static str, seed: u64) -> Self {
+        let shape = device.drive.geometry.shape();
+        Labels {
+            architecture: device.architecture,
+            parts: device.settings.parts,
+            device: device_name.into(),
+            processor,
+            world,
+            seed,
+            checks: device.check,
+            planes: shape.planes_per_die.into(),
+            page: shape.page.0,
+        }
+    }
+}
+
 /// The difference of two snapshots, as shares of the time between them.
-struct Window<'a> {
+struct Between<'a> {
     before: &'a Snapshot,
     after: &'a Snapshot,
     groups: &'static [ThreadGroup],
@@ -71,19 +89,19 @@ pub(crate) fn summarise(
     let (meter, processor) = (sim.probe(), sim.processor());
     let length = (after.at - before.at).secs_f64().max(1e-12);
     let (groups, planes) = (labels.architecture.groups(), labels.planes);
-    let window = Window { before, after, groups, parts, places, processor, planes, length };
-    let flash = window.flash();
+    let between = Between { before, after, groups, parts, places, processor, planes, length };
+    let (flash, groups, sums) = (between.flash(), between.groups(), meter.window.breakdown());
     let counts = &meter.window.counts;
-    let workers = window.workers(counts);
-    let (full, busiest) = window.busiest_core().unzip();
+    let workers = between.workers(counts);
+    let (full, busiest) = between.busiest_core().unzip();
     let seen = as_the_host_saw(labels, outcome, (after.wall - before.wall).as_nanos() as u64);
     let mut summary = Summary {
-        groups: window.groups(),
-        cores: Some(Cores { busiest, ..window.cores() }),
-        completions: window.completions(&meter.window.completed),
-        power_w: window.power(),
-        polling_w: window.polling(),
-        bounds: Some(window.bounds(seen.iops, workers.as_ref(), full)),
+        cores: Some(Cores { busiest, ..between.cores() }),
+        completions: between.completions(&meter.window.completed),
+        power_w: between.power(),
+        polling_w: between.polling(),
+        bounds: Some(between.bounds(seen.iops, (&flash, &groups), workers.as_ref(), full)),
+        groups,
         write_amplification: amplification(flash.programs, outcome, labels.page),
         flash: Some(flash),
         workers,
@@ -94,8 +112,8 @@ pub(crate) fn summarise(
         locks.line_mean = mean(counts.lock_line, counts.lock_turns);
         locks.turn_mean = mean(counts.lock_turn, counts.lock_turns);
     }
-    summary.breakdown = breakdown(&meter.window.breakdown(), summary.latency_mean(), &meter.latency);
-    summary.breakdown_queueing = lines(&meter.window.breakdown(), &meter.latency);
+    summary.breakdown = breakdown(&sums, summary.latency_mean(), &meter.latency);
+    summary.breakdown_queueing = lines(&sums, &meter.latency);
     summary.breakdown_slowest = breakdown(&meter.slowest(100), None, &meter.latency);
     summary
 }
@@ -232,7 +250,7 @@ pub(crate) fn amplification(programs: u64, outcome: &PhaseOutcome, page: u64) ->
     (written > 0.0).then(|| programs as f64 / written)
 }
 
-impl Window<'_> {
+impl Between<'_> {
     /// Share of its time that a die is taken, averaged: while its page goes over the bus it cannot work on another, unless by cache
     /// commands, and what these let go on at once counts once.
     fn dies(&self) -> f64 {
@@ -421,8 +439,13 @@ impl Window<'_> {
 
     /// What each resource alone would allow. Work can move between the threads of a group and between cores only as their
     /// split and placement let it, so the busiest channel counts for the buses, and means for the rest.
-    fn bounds(&self, iops: f64, workers: Option<&Workers>, core: Option<f64>) -> Vec<Bound> {
-        let flash = self.flash();
+    fn bounds(
+        &self,
+        iops: f64,
+        (flash, groups): (&Flash, &Named<Group>),
+        workers: Option<&Workers>,
+        core: Option<f64>,
+    ) -> Vec<Bound> {
         let busiest = flash.channel_utilisation.iter().copied().fold(0.0, f64::max);
         let buses = flash.channel_utilisation.iter().sum::<f64>() / flash.channel_utilisation.len().max(1) as f64;
         let dies = self.dies();
@@ -445,7 +468,7 @@ impl Window<'_> {
             ("core issue slots".to_string(), issued.min(1.0)),
             ("hardware threads".to_string(), self.threads_active()),
         ]);
-        for (name, group) in self.groups().iter() {
+        for (name, group) in groups.iter() {
             resources.push((format!("{} threads", name.to_uppercase()), group.utilisation));
             // A thread that does what no other of its group can, as the home of the only queue does.
             let most = self.members(name).map(|stage| self.busy(stage)).fold(0.0, f64::max);

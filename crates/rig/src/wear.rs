@@ -4,7 +4,7 @@
 use crate::build::Device;
 use crate::precondition::Fill;
 use firmware::Tables;
-use flash::Contents;
+use flash::{Contents, FaultSettings};
 use units::BlockId;
 
 impl Fill {
@@ -18,15 +18,15 @@ impl Fill {
 }
 
 impl Device {
-    /// Cycles that every block had before flash and firmware began to count.
-    pub(crate) fn cycles_before(&self) -> u32 {
-        self.faults.map_or(0, |faults| faults.cycles)
-    }
-
     /// Erases that a block stands of those that flash and firmware count.
     pub(crate) fn counted_erases_max(&self) -> u32 {
-        self.erases_max.saturating_sub(self.cycles_before())
+        self.erase_limit.saturating_sub(cycles_before(self.faults.as_ref()))
     }
+}
+
+/// Cycles that every block of flash had before flash and firmware began to count.
+pub(crate) fn cycles_before(faults: Option<&FaultSettings>) -> u32 {
+    faults.map_or(0, |faults| faults.cycles)
 }
 
 /// Has the blocks of each group erased as often as the tables say that the group was, before the run.

@@ -34,17 +34,8 @@ pub fn run_on_threads(
 ) -> Result<Vec<Summary>, SessionError> {
     let (wanted, device) = (phases.len(), &device.on_threads(layout.threads));
     let Built { blueprint, tables, drive, ledger, media, parts, .. } = device.build(phases, false)?;
-    let labels = Labels {
-        architecture: device.architecture,
-        parts: device.settings.parts,
-        device: device_name.into(),
-        processor: format!("{} on {}", report::of(layout.threads as u64, "thread"), std::env::consts::ARCH),
-        world: "threads",
-        seed,
-        checks: device.check,
-        planes: device.drive.geometry.shape().planes_per_die.into(),
-        page: device.drive.geometry.shape().page.0,
-    };
+    let processor = format!("{} on {}", report::of(layout.threads as u64, "thread"), std::env::consts::ARCH);
+    let labels = Labels::of(device, device_name, processor, "threads", seed);
     let threads = Threads::new(blueprint, layout);
     ledger.lock().expect("nobody panics with the ledger").watch = Some(Watch::new(&threads, media.clone()));
     let run = threads.run(deadline);
@@ -56,8 +47,7 @@ pub fn run_on_threads(
         return Err(stands_still(ledger.fault, words, Time::ZERO + run.wall));
     }
     check_tables(&tables, drive.pages(), |_| None, |_| false)?;
-    let fails = device.faults.is_some() || device.memory_flips > 0.0;
-    let failing = fails.then_some(&*tables);
+    let failing = device.damages_pages().then_some(&*tables);
     let sum_up = |outcome| {
         let mut summary = sum_up(&labels, outcome, failing);
         if let Some(Standing { usage, .. }) = &outcome.counted {

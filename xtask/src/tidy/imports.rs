@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
 /// The crates of each level, lowest first, as in ARCHITECTURE.md.
 const LEVELS: &[&[&str]] = &[
     &["units"],
-    &["stage", "nvme", "flash", "workload"],
+    &["files", "stage", "nvme", "flash", "workload"],
     &["trace", "firmware"],
     &["sim", "threads", "host", "target", "report"],
     &["rig"],

@@ -76,6 +76,10 @@ impl Found {
     pub(super) fn install(&self, tables: &Tables) {
         self.set_states(&tables.groups);
         tables.set_first_version(self.first_version);
+    }
+
+    /// Tells the tables of the drive, once recovery is over, what has no place in shared memory: its tombstones.
+    pub fn hand_over(&self, tables: &mut Tables) {
         tables.set_shared(self.shared.clone());
     }
 

@@ -25,7 +25,7 @@ use crate::{Drive, Settings, Turn};
 use nvme::spec::Submission;
 use stage::{LINE_BYTES, SharedMemory, Words};
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use units::{Divisor, Lpn, Ppn};
 
 /// Words of a line: counters that different cores write lie a line apart.
@@ -95,7 +95,7 @@ pub struct Tables {
     /// What keeps the burst buffer over a power failure.
     pub backup: Backup,
     /// Places that several logical pages point to, and how many: what recovery leaves to TRANS.
-    shared: Arc<OnceLock<BTreeMap<Ppn, u32>>>,
+    shared: Arc<BTreeMap<Ppn, u32>>,
 }
 
 impl Tables {
@@ -168,13 +168,12 @@ impl Tables {
     }
     /// The tombstones of a TRANS thread that are known when the drive is switched on, and how many logical pages point to each.
     pub(crate) fn tombstones_of(&self, trans: u32) -> BTreeMap<Ppn, u32> {
-        let shared = self.shared.get().into_iter().flatten();
-        let own = shared.filter(|(at, _)| self.groups.owner(self.groups.of(**at)) == Some(trans));
+        let own = self.shared.iter().filter(|(at, _)| self.groups.owner(self.groups.of(**at)) == Some(trans));
         own.map(|(&at, &pages)| (at, pages)).collect()
     }
-    /// Says which places several logical pages point to, and how many do: recovery, once.
-    pub(crate) fn set_shared(&self, shared: BTreeMap<Ppn, u32>) {
-        self.shared.set(shared).expect("recovery ends once");
+    /// Says which places several logical pages point to, and how many do, before anybody has a copy that looks at them.
+    pub(crate) fn set_shared(&mut self, shared: BTreeMap<Ppn, u32>) {
+        self.shared = Arc::new(shared);
     }
     /// The word of a per-line table.
     pub fn line(index: usize) -> usize {

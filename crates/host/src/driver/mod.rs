@@ -23,10 +23,8 @@ use crate::oracle::{Access, Oracle, Ticket};
 pub use phase::{Pace, Phase, Rounds, Unsendable};
 use queue::{Queue, Slot};
 use ranges::{Ranges, in_whole_blocks};
-pub use results::{
-    INTERVALS_MAX, Interval, KINDS, MediaFailure, PhaseResults, Problem, Results, Series, Tally, interval_of,
-};
-pub use settings::{ADMIN_BYTES, DriverSettings, Layout, PowerCuts, SettingsError, TRANSFER_MAX};
+pub use results::{INTERVALS_MAX, Interval, MediaFailure, Moved, PhaseResults, Problem, Results, Series, interval_of};
+pub use settings::{ADMIN_BYTES, DriverSettings, Layout, PowerCuts, SERIES_MIN, SettingsError, TRANSFER_MAX};
 
 use phase::Course;
 use settings::Sent;
@@ -175,8 +173,8 @@ impl<O: Observe> Driver<O> {
         self.account(now);
         let phase = self.results.phases.last_mut()?;
         phase.opened?;
-        let mut next = PhaseResults::new(phase.name.clone(), phase.began);
-        (next.opened, next.until) = (Some(now), now);
+        let mut next = PhaseResults::new(phase.name.clone(), now);
+        next.opened = Some(now);
         (next.outside, next.series) = (phase.outside, std::mem::take(&mut phase.series));
         let mut over = std::mem::replace(phase, next);
         over.until = now;
@@ -547,9 +545,9 @@ impl<O: Observe> Driver<O> {
         let (bytes, latency) = (Bytes(u64::from(moved) * SECTOR_BYTES), now.since(arrival));
         let counted = course.counts(now);
         if counted {
-            phase.count(io.kind, bytes, latency, now);
+            phase.count(io.kind, now);
             if let Some(interval) = self.settings.series {
-                phase.series.add(interval, io.kind, bytes, latency, now);
+                phase.series.add(interval, io.kind, bytes, now);
             }
         } else {
             phase.outside += 1;

@@ -8,40 +8,15 @@ use workload::{IoKind, Range};
 use crate::oracle::Mismatch;
 
 /// Kinds of request, as an index.
-pub const KINDS: usize = 9;
+const KINDS: usize = 9;
 
 /// Requests counted together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct Moved {
     /// Requests.
     pub ios: u64,
-    /// What they moved or addressed, without commands answered with a media error.
+    /// What they moved, without commands answered with a media error.
     pub bytes: Bytes,
-    /// Their latencies in picoseconds, added up.
-    pub latency_picos: u128,
-    /// The longest.
-    pub latency_max: Span,
-}
-
-impl Tally {
-    fn add(&mut self, bytes: Bytes, latency: Span) {
-        self.ios += 1;
-        self.bytes += bytes;
-        self.latency_picos += u128::from(latency.picos());
-        self.latency_max = self.latency_max.max(latency);
-    }
-
-    fn join(&mut self, other: &Tally) {
-        self.ios += other.ios;
-        self.bytes += other.bytes;
-        self.latency_picos += other.latency_picos;
-        self.latency_max = self.latency_max.max(other.latency_max);
-    }
-
-    /// The mean latency; zero of none.
-    pub fn latency_mean(&self) -> Span {
-        Span::from_picos((self.latency_picos / u128::from(self.ios.max(1))) as u64)
-    }
 }
 
 /// Intervals of a time series at most; what completes after them is in none.
@@ -57,11 +32,11 @@ pub fn interval_of(since: Span, interval: Span) -> usize {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interval {
     /// Reads.
-    pub reads: Tally,
+    pub reads: Moved,
     /// Writes.
-    pub writes: Tally,
+    pub writes: Moved,
     /// All else.
-    pub others: Tally,
+    pub others: Moved,
 }
 
 /// A phase over time.
@@ -78,14 +53,12 @@ pub struct Series {
 pub struct PhaseResults {
     /// As the rig called it.
     pub name: String,
-    /// When it was started.
-    pub began: Time,
     /// When the warm-up was over and counting began; `None` if that never came.
     pub opened: Option<Time>,
     /// The last counted completion, or the end of the round.
     pub until: Time,
     /// Requests of each [`IoKind`] completed within the window.
-    pub kinds: [Tally; KINDS],
+    pub kinds: [u64; KINDS],
     /// Commands answered with a media error within the window, where those are expected.
     pub media_errors: u64,
     /// Requests completed in the warm-up or after the last round.
@@ -98,13 +71,12 @@ pub struct PhaseResults {
 
 impl PhaseResults {
     /// A phase that begins.
-    pub fn new(name: String, began: Time) -> Self {
+    pub fn new(name: String, now: Time) -> Self {
         PhaseResults {
             name,
-            began,
             opened: None,
-            until: began,
-            kinds: [Tally::default(); KINDS],
+            until: now,
+            kinds: [0; KINDS],
             media_errors: 0,
             outside: 0,
             series: Series::default(),
@@ -118,14 +90,14 @@ impl PhaseResults {
         self.outside = next.outside;
         self.media_errors += next.media_errors;
         self.depth_picos += next.depth_picos;
-        for (sum, tally) in self.kinds.iter_mut().zip(&next.kinds) {
-            sum.join(tally);
+        for (sum, count) in self.kinds.iter_mut().zip(next.kinds) {
+            *sum += count;
         }
     }
 
     /// Requests of one kind.
-    pub fn of(&self, kind: IoKind) -> &Tally {
-        &self.kinds[kind as usize]
+    pub fn of(&self, kind: IoKind) -> u64 {
+        self.kinds[kind as usize]
     }
 
     /// Length of the window.
@@ -135,7 +107,7 @@ impl PhaseResults {
 
     /// Requests a second over the window; zero where it has no length.
     pub fn iops(&self) -> f64 {
-        self.per_second(self.kinds.iter().map(|tally| tally.ios).sum())
+        self.per_second(self.kinds.iter().sum())
     }
 
     /// Commands outstanding, averaged over the time of the window.
@@ -149,14 +121,14 @@ impl PhaseResults {
         if seconds == 0.0 { 0.0 } else { count as f64 / seconds }
     }
 
-    pub(super) fn count(&mut self, kind: IoKind, bytes: Bytes, latency: Span, now: Time) {
-        self.kinds[kind as usize].add(bytes, latency);
+    pub(super) fn count(&mut self, kind: IoKind, now: Time) {
+        self.kinds[kind as usize] += 1;
         self.until = now;
     }
 }
 
 impl Series {
-    pub(super) fn add(&mut self, interval: Span, kind: IoKind, bytes: Bytes, latency: Span, now: Time) {
+    pub(super) fn add(&mut self, interval: Span, kind: IoKind, bytes: Bytes, now: Time) {
         let index = interval_of(now.since(self.from), interval);
         if index >= INTERVALS_MAX {
             return;
@@ -165,12 +137,13 @@ impl Series {
             self.intervals.resize(index + 1, Interval::default());
         }
         let interval = &mut self.intervals[index];
-        let tally = match kind {
+        let moved = match kind {
             IoKind::Read => &mut interval.reads,
             IoKind::Write => &mut interval.writes,
             _ => &mut interval.others,
         };
-        tally.add(bytes, latency);
+        moved.ios += 1;
+        moved.bytes += bytes;
     }
 }
 

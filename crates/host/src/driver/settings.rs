@@ -11,7 +11,7 @@ use crate::oracle::Initial;
 /// The longest transfer of one command: its PRP list then fits one page (512 entries besides PRP1).
 pub const TRANSFER_MAX: Bytes = Bytes::mib(2);
 /// The shortest interval of a time series.
-pub(super) const SERIES_MIN: Span = Span::from_micros(1);
+pub const SERIES_MIN: Span = Span::from_micros(1);
 /// What the rig gets for the admin queues and their data.
 pub const ADMIN_BYTES: Bytes = Bytes::kib(64);
 /// Data of up to so many bytes have buffers that lie side by side, so that what most commands move is near, however many are outstanding.

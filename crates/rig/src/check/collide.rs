@@ -138,14 +138,9 @@ impl Source for Colliding {
 mod tests {
     use super::*;
     use crate::check::small::{Small, mixed};
-    use firmware::architecture;
 
     #[test]
-    fn cases_that_once_failed_are_what_they_were() {
-        let pipessd = architecture::find("pipessd").expect("it is listed");
-        let of_any = [9_597, 41_175].map(Case::of_seed);
-        let others = [Case::of(920_158, architecture::ARCHITECTURES[0]), Case::of(700_199, pipessd)];
-        assert!(of_any.iter().chain(&others).all(|case| !collides(case)));
+    fn a_part_of_all_cases_collides() {
         assert!((0..1_000).filter(|&seed| collides(&Case::of_seed(seed))).count() > 80);
     }
 

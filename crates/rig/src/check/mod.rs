@@ -7,6 +7,7 @@ mod commands;
 mod draw;
 mod further;
 mod levelled;
+mod once_failed;
 pub(crate) mod protected;
 mod shrink;
 pub mod small;
@@ -15,6 +16,7 @@ mod trial;
 
 pub use case::{Case, Failure};
 pub use draw::Draw;
+pub use once_failed::once_failed;
 pub use shrink::shrink;
 pub use sweep::{Sweep, Totals, sweep};
 pub use trial::Report;

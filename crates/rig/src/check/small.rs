@@ -160,7 +160,7 @@ impl Small {
             drive: DriveShape { queues: self.queues, ..DriveShape::plain(self.geometry(), vec![self.sectors()]) },
             timed: true,
             timing: timing(self.page),
-            erases_max: 100_000,
+            erase_limit: 100_000,
             faults: None,
             memory_flips: 0.0,
             scrambler: true,

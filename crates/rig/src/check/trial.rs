@@ -190,7 +190,7 @@ fn check_closed(case: &Case, session: &Session, device: &Device) -> Result<(), S
     if !session.is_closed_with_spares(device) {
         return Ok(());
     }
-    let (worn, is_hybrid) = (device.erases_max < ERASES_MANY, device.settings.mapping != MappingScheme::Page);
+    let (worn, is_hybrid) = (device.erase_limit < ERASES_MANY, device.settings.mapping != MappingScheme::Page);
     let often =
         device.faults.as_ref().is_some_and(|faults| faults.erase_failures > 0.02 || faults.program_failures > 0.002);
     let fails_rarely = !worn && !is_hybrid && !often && case.cuts <= CUTS_FEW;
@@ -402,14 +402,14 @@ fn wear_out(case: &Case, device: &mut Device) {
     if gives_out(device) {
         device.precondition.fill = crate::Fill::Random { times: 3.0 };
     }
-    let (mut worn, limit) = (Draw::new(case.seed ^ WORN), device.erases_max);
+    let (mut worn, limit) = (Draw::new(case.seed ^ WORN), device.erase_limit);
     if case.mutation.is_none() && worn.within(0..=2) == 0 {
-        device.erases_max = device.precondition.fill.erases_max() + worn.of(&[2, 4, 6, 8, 12]);
+        device.erase_limit = device.precondition.fill.erases_max() + worn.of(&[2, 4, 6, 8, 12]);
     }
     if device.draw().is_err() {
         // Too few blocks are left.
         device.faults = None;
-        (device.erases_max, device.precondition.fill) = (limit, fill);
+        (device.erase_limit, device.precondition.fill) = (limit, fill);
     }
 }
 
@@ -452,7 +452,7 @@ impl Source for Everything {
 
 fn read_everything(device: &Device, spoiled: Vec<(u16, u64)>) -> Phase {
     // A page that cannot be read hides those that are read with it.
-    let at_a_time = if device.faults.is_some() || device.memory_flips > 0.0 { 8 } else { 128 };
+    let at_a_time = if device.damages_pages() { 8 } else { 128 };
     let (namespaces, block) = (device.drive.namespaces.clone(), device.drive.format.sectors());
     let source = Everything { namespaces, at_a_time, spoiled: spoiled.into(), block, device: 0, next: 0 };
     Phase::new("everything", Box::new(source), Pace::Closed)

@@ -6,10 +6,12 @@ use super::schema::schema;
 use super::value::Value;
 use super::{ConfigError, Origin};
 use crate::config::field::Field;
+use crate::hardware::LinkTiming;
 use crate::power::PowerBudget;
 use firmware::LbaFormat;
 use flash::OOB_ENTRY;
 use flash::{CommandCycles, FaultSettings, Geometry, GeometryError, Shape, Suspend, Timing};
+use sim::Processor;
 use units::{Bytes, BytesPerSecond, MegaTransfers, SECTOR_BYTES, Span};
 
 /// A device, checked.
@@ -42,58 +44,15 @@ pub struct Device {
     /// Whether cells hold pages scrambled.
     pub scrambler: bool,
     /// The link to the host.
-    pub link: Link,
-}
-
-/// The link between host and drive, each way.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Link {
-    /// Rate after line coding, which headers and data share.
-    pub raw: BytesPerSecond,
-    /// Most data of a packet.
-    pub payload: Bytes,
-    /// Header and framing of a packet.
-    pub header: Bytes,
-    /// One way, without the transfer itself.
-    pub latency: Span,
+    pub link: LinkTiming,
 }
 
 /// What pages there can be.
 pub(super) const PAGES: &str = "a power of two from 512 to 16384: a page has 32 sectors at most";
 
-impl Link {
-    /// Rate that data reach in full packets, rounded down.
-    pub fn effective(&self) -> BytesPerSecond {
-        let shared = u128::from(self.raw.0) * u128::from(self.payload.0);
-        BytesPerSecond((shared / u128::from(self.payload.0 + self.header.0)) as u64)
-    }
-
-    /// How long so much data hold the link, their packets' headers included.
-    pub fn transfer_time(&self, data: Bytes) -> Span {
-        self.raw.transfer_time(data + self.header * data.0.div_ceil(self.payload.0))
-    }
-
-    fn read(from: &Layered) -> Result<Link, ConfigError> {
-        let raw: Bytes = from.get("device.link.raw_bytes_per_s")?;
-        if raw < Bytes(1_000_000) {
-            return Err(from.refuse("device.link.raw_bytes_per_s", "at least 1000000"));
-        }
-        Ok(Link {
-            raw: BytesPerSecond(raw.0),
-            payload: Bytes(from.within("device.link.payload_bytes", 64u64, 4096)?),
-            header: Bytes(from.within("device.link.header_bytes", 0u64, 4096)?),
-            latency: from.get("device.link.latency_ns")?,
-        })
-    }
-}
-
 impl Device {
-    /// Cycles that every block had before flash counts.
-    pub(super) fn cycles_before(&self) -> u32 {
-        self.faults.map_or(0, |faults| faults.cycles)
-    }
-
-    pub(super) fn read(from: &Layered, name: &str) -> Result<Device, ConfigError> {
+    /// A device that firmware on this processor runs.
+    pub(super) fn read(from: &Layered, name: &str, processor: &Processor) -> Result<Device, ConfigError> {
         let geometry = geometry(from)?;
         let timing = timing(from)?;
         timing.validate(&geometry).map_err(|error| refuse_time(from, timing_key(error.field), error.expected))?;
@@ -106,7 +65,7 @@ impl Device {
             timing,
             erase_limit: from.within("device.erase_limit", 1, u32::MAX)?,
             faults: media::read(from, &geometry, tags.unwrap_or_default())?,
-            power: power(from)?,
+            power: power(from, processor)?,
             namespaces: namespaces(from, user, geometry.shape().page)?,
             geometry,
             user,
@@ -114,9 +73,22 @@ impl Device {
             tags: tags.is_some(),
             scrambler: from.get("device.media.scrambler")?,
             memory_flips: from.within("device.memory_flips", 0.0, 1.0)?,
-            link: Link::read(from)?,
+            link: link(from)?,
         })
     }
+}
+
+fn link(from: &Layered) -> Result<LinkTiming, ConfigError> {
+    let rate: Bytes = from.get("device.link.raw_bytes_per_s")?;
+    if rate < Bytes(1_000_000) {
+        return Err(from.refuse("device.link.raw_bytes_per_s", "at least 1000000"));
+    }
+    Ok(LinkTiming {
+        rate: BytesPerSecond(rate.0),
+        packet: Bytes(from.within("device.link.payload_bytes", 64u64, 4096)?),
+        header: Bytes(from.within("device.link.header_bytes", 0u64, 4096)?),
+        flight: from.get("device.link.latency_ns")?,
+    })
 }
 
 fn geometry(from: &Layered) -> Result<Geometry, ConfigError> {
@@ -177,7 +149,7 @@ fn timing(from: &Layered) -> Result<Timing, ConfigError> {
 }
 
 /// The energy that keeps the buffer when the power fails, where anything does.
-fn power(from: &Layered) -> Result<Option<PowerBudget>, ConfigError> {
+fn power(from: &Layered, processor: &Processor) -> Result<Option<PowerBudget>, ConfigError> {
     let positive = |key: &str| match from.get::<f64>(key)? {
         number if number > 0.0 => Ok(number),
         _ => Err(from.refuse(key, "a number above 0")),
@@ -186,7 +158,7 @@ fn power(from: &Layered) -> Result<Option<PowerBudget>, ConfigError> {
         energy_j: positive("device.power.energy_j")?,
         hold_w: positive("device.power.hold_w")?,
         die_w: positive("device.power.die_w")?,
-        page: Span::ZERO,
+        page: PowerBudget::page_on(processor),
     };
     Ok(from.get::<bool>("device.power.protected")?.then_some(budget))
 }
@@ -290,7 +262,6 @@ fn format(from: &Layered, page: Bytes) -> Result<LbaFormat, ConfigError> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::config::Layers;
 
     #[test]
@@ -304,19 +275,5 @@ mod tests {
         let refusal = "--set: device.lba_bytes is 4096; expected at most the page (device.page_bytes), which is 2048: a block is \
                        written whole or not at all";
         assert_eq!([of("device.lba_bytes=512"), of("device.lba_bytes=4096")], [None, Some(refusal.to_string())]);
-    }
-
-    /// PCIe 2.0 x16, packets of 256 bytes with 24 of header: 7.3 of 8 GB/s.
-    #[test]
-    fn headers_take_their_share_of_the_link() {
-        let link = Link {
-            raw: BytesPerSecond(8_000_000_000),
-            payload: Bytes(256),
-            header: Bytes(24),
-            latency: Span::from_nanos(1),
-        };
-        assert_eq!(link.effective(), BytesPerSecond(7_314_285_714));
-        assert_eq!(link.transfer_time(Bytes(4096)), Span::from_nanos(560));
-        assert_eq!(link.transfer_time(Bytes(1)), Span::from_picos(3_125));
     }
 }

@@ -31,17 +31,27 @@ const ALTERNATIVES: &[(&str, &str, &str)] = &[
     ("workload.duration_ms", "workload.ios", "none"),
 ];
 
-/// The other key of its pair that counts for nothing where a key has a value, which is TOML or what `--set` gives: in a layer `above` that
-/// of the other, or beside it in the same. None where the value says nothing, or both count.
-pub fn displaced(key: &str, value: &str, above: bool) -> Option<&'static str> {
+/// The other key of its pair that counts for nothing below a layer in which a key has a value, which is TOML or what `--set` gives. None
+/// where the value says nothing.
+pub fn displaced_below(key: &str, value: &str) -> Option<&'static str> {
     let value = Value::from_argument(value);
-    // Of a key that has no word for nothing nobody can say that the other is meant instead.
-    let has_word = |key: &str| ALTERNATIVES.iter().any(|(displaced, ..)| *displaced == key);
-    ALTERNATIVES.iter().find_map(|(one, other, word)| match key {
-        _ if key == *one && value.is_text(word) => None,
-        _ if key == *one => Some(*other).filter(|other| above || !has_word(other)),
-        _ => Some(*one).filter(|_| key == *other && above && !has_word(key)),
+    ALTERNATIVES.iter().find_map(|(one, other, word)| {
+        if key == *one {
+            (!value.is_text(word)).then_some(*other)
+        } else {
+            (key == *other && !has_word(key)).then_some(*one)
+        }
     })
+}
+
+/// The same of one that stands beside the value, in the same layer. None also where both count.
+pub fn displaced_beside(key: &str, value: &str) -> Option<&'static str> {
+    displaced_below(key, value).filter(|other| has_word(key) && !has_word(other))
+}
+
+/// Whether a key of a pair has a word for nothing. Of one that has none nobody can say that the other is meant instead.
+fn has_word(key: &str) -> bool {
+    ALTERNATIVES.iter().any(|(one, ..)| *one == key)
 }
 
 /// A key that says more of another one, and its word for nothing more: it goes where a later layer says the other anew.
@@ -257,7 +267,7 @@ fn position(key: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::displaced;
+    use super::{displaced_below, displaced_beside};
     use crate::config::Layers;
     use units::Span;
 
@@ -270,7 +280,7 @@ mod tests {
 
     #[test]
     fn of_a_pair_the_key_that_counts_displaces_the_other() {
-        for (key, value, above, beside) in [
+        for (key, value, below, beside) in [
             ("device.user_bytes", "32MiB", Some("device.over_provisioning"), Some("device.over_provisioning")),
             ("device.user_bytes", "\"derived\"", None, None),
             ("device.over_provisioning", "0.3", Some("device.user_bytes"), None),
@@ -279,7 +289,7 @@ mod tests {
             ("workload.duration_ms", "none", None, None),
             ("host.depth", "4", None, None),
         ] {
-            assert_eq!([displaced(key, value, true), displaced(key, value, false)], [above, beside], "{key} {value}");
+            assert_eq!([displaced_below(key, value), displaced_beside(key, value)], [below, beside], "{key} {value}");
         }
     }
 

@@ -1,8 +1,10 @@
 //! How the device's flash fails.
 
 use super::layered::Layered;
-use super::{ConfigError, Device, Precondition};
+use super::{ConfigError, Device};
 use crate::config::field::Field;
+use crate::precondition::Fill;
+use crate::wear::cycles_before;
 use flash::{ErrorModel, FaultSettings, Geometry, ReadRetry};
 use units::Bytes;
 
@@ -45,13 +47,13 @@ pub(super) fn read(from: &Layered, geometry: &Geometry, tags: Bytes) -> Result<O
 }
 
 /// Refuses a past that leaves a block no erase.
-pub(super) fn check_wear(from: &Layered, device: &Device, precondition: Precondition) -> Result<(), ConfigError> {
-    let (limit, cycles) = (device.erase_limit, device.cycles_before());
+pub(super) fn check_wear(from: &Layered, device: &Device, precondition: Fill) -> Result<(), ConfigError> {
+    let (limit, cycles) = (device.erase_limit, cycles_before(device.faults.as_ref()));
     if cycles >= limit {
         return Err(from.refuse("device.media.cycles", format!("less than device.erase_limit, which is {limit}")));
     }
     let left = limit - cycles;
-    if precondition.fill().erases_max() < left {
+    if precondition.erases_max() < left {
         return Ok(());
     }
     let past = if cycles > 0 { " less device.media.cycles" } else { "" };

@@ -32,12 +32,12 @@ mod text;
 mod value;
 
 pub use catalogue::{DEVICES, PROCESSORS};
-pub use device::{Device, Link};
+pub use device::Device;
 pub use error::ConfigError;
 pub use field::CHOICES;
-pub use layered::displaced;
+pub use layered::{displaced_below, displaced_beside};
 pub use layers::{FLAGS, Layers};
 pub use origin::Origin;
-pub use resolved::{Controller, Payload, Phase, Precondition, Resolved, Row, World};
+pub use resolved::{Controller, Host, Payload, Phase, Resolved, Row, World};
 pub use schema::key_called;
 pub use text::{Named, line_of, read, syntax};

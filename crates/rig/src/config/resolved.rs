@@ -9,11 +9,13 @@ use super::{
     ConfigError, DEVICES, Device, Layers, Origin, PROCESSORS, device, firmware_keys, longest, media, processor, run,
 };
 use crate::failures;
-use crate::power::{PowerBudget, PowerError};
+use crate::power::PowerError;
 use crate::precondition::Fill;
+use crate::wear::cycles_before;
 use firmware::architecture::{Architecture, DrawError, Placement};
 use firmware::{Drive, DriveError, DriveShape};
-use host::{DriverSettings, Pace, Rounds};
+use host::{Pace, Rounds};
+use nvme::spec::QueuePriority;
 use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
 use sim::Processor;
 use std::path::PathBuf;
@@ -45,14 +47,14 @@ pub struct Resolved {
     pub placement: Placement,
     /// The controller's features.
     pub controller: Controller,
-    /// The host's driver: queues, checking, time series, namespaces.
-    pub host: DriverSettings,
+    /// What the host asks for.
+    pub host: Host,
     /// What is measured, in order.
     pub phases: Vec<Phase>,
     /// What pages hold.
     pub payload: Payload,
     /// What was written before.
-    pub precondition: Precondition,
+    pub precondition: Fill,
     /// Of every draw. Phase `n`, from zero, draws from `seed ^ n << 32`.
     pub seed: u64,
     /// Where the firmware runs.
@@ -87,6 +89,25 @@ pub struct Controller {
     pub shares: ArbitrationShares,
     /// When completions interrupt.
     pub coalescing: CoalescingSettings,
+}
+
+/// The queues of the host's driver, and what it looks at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// I/O queue pairs that it creates.
+    pub queues: u16,
+    /// Entries of each queue.
+    pub entries: u32,
+    /// Commands kept outstanding on each queue.
+    pub depth: u32,
+    /// Interrupt vectors.
+    pub vectors: u16,
+    /// Classes that queues are created in, in turn.
+    pub priorities: Vec<QueuePriority>,
+    /// Whether what reads bring is compared with what was written.
+    pub check: bool,
+    /// The interval of the time series, if one is wanted.
+    pub series: Option<Span>,
 }
 
 /// One phase of a run.
@@ -139,31 +160,6 @@ impl Payload {
             Payload::None => 0,
             Payload::Fingerprint => 1,
             Payload::Full => 64,
-        }
-    }
-}
-
-/// What was written before the run.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Precondition {
-    /// Nothing.
-    None,
-    /// Every logical page once, in order.
-    Sequential,
-    /// The same, then so many times as many pages as there are, at random.
-    Random {
-        /// As a multiple of all logical pages, 0 to 100.
-        times: f64,
-    },
-}
-
-impl Precondition {
-    /// What a device is told of it.
-    pub(crate) fn fill(self) -> Fill {
-        match self {
-            Precondition::None => Fill::None,
-            Precondition::Sequential => Fill::Sequential,
-            Precondition::Random { times } => Fill::Random { times },
         }
     }
 }
@@ -231,11 +227,8 @@ impl Resolved {
         let from = &layered;
         from.check_given()?;
         longest::check(from)?;
-        let mut device = device::Device::read(from, device_name)?;
         let processor = processor::read(from, processor_name)?;
-        if let Some(power) = &mut device.power {
-            power.page = PowerBudget::page_on(&processor);
-        }
+        let device = device::Device::read(from, device_name, &processor)?;
         // Nothing reads where prices come from but people.
         from.get::<String>("processor.summary")?;
         from.get::<String>("processor.fit")?;
@@ -260,7 +253,7 @@ impl Resolved {
                 .map_err(|error| from.refuse(&format!("device.power.{}", error.field), error.expected))?;
         }
         let placement = firmware_keys::placement(from, architecture, settings.threads, cores)?;
-        let host = run::host(from, &device, &controller, &rings, payload, precondition)?;
+        let host = run::host(from, &controller, &rings, payload)?;
         let seed = from.get("run.seed")?;
         Ok(Resolved {
             architecture,
@@ -370,7 +363,7 @@ impl Resolved {
                 from.refuse(key, format!("a value that leaves the firmware room: {error}"))
             }
             DrawError::FewErases(left) => {
-                let least = left + self.device.cycles_before();
+                let least = left + cycles_before(self.device.faults.as_ref());
                 from.refuse("device.erase_limit", format!("at least {least}: {error}"))
             }
             DrawError::PageMappingOnly => from.refuse("firmware.mapping", "page: this architecture has no other"),

@@ -2,14 +2,15 @@
 
 use super::field::Field;
 use super::layered::Layered;
-use super::resolved::{Controller, Payload, Phase, Precondition, Until};
+use super::resolved::{Controller, Host, Payload, Phase, Until};
 use super::rings::Rings;
 use super::schema::distance;
 use super::text;
 use super::value::Value;
 use super::{ConfigError, Device, Origin};
+use crate::precondition::Fill;
 use firmware::LOCK_REGION;
-use host::{DriverSettings, Initial, Rounds, SettingsError};
+use host::{Rounds, SERIES_MIN};
 use nvme::spec::QueuePriority;
 use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
 use std::path::Path;
@@ -63,12 +64,6 @@ fn weights(from: &Layered) -> Result<[u32; 3], ConfigError> {
     }
 }
 
-/// Namespaces are whole pages, and follow each other.
-fn starts(namespaces: &[u64]) -> Vec<Lba> {
-    let starts = namespaces.iter().scan(0, |next, sectors| Some(std::mem::replace(next, *next + sectors)));
-    starts.map(Lba).collect()
-}
-
 /// The classes of queues, as a list or as words with commas between them.
 fn priorities(from: &Layered) -> Result<Vec<QueuePriority>, ConfigError> {
     const KEY: &str = "host.priorities";
@@ -82,12 +77,10 @@ fn priorities(from: &Layered) -> Result<Vec<QueuePriority>, ConfigError> {
 
 pub(super) fn host(
     from: &Layered,
-    device: &Device,
     controller: &Controller,
     rings: &Rings,
     payload: Payload,
-    precondition: Precondition,
-) -> Result<DriverSettings, ConfigError> {
+) -> Result<Host, ConfigError> {
     let priorities = priorities(from)?;
     if controller.arbitration == Arbitration::RoundRobin
         && priorities.iter().any(|class| *class != QueuePriority::Urgent)
@@ -96,50 +89,35 @@ pub(super) fn host(
             from.refuse("host.priorities", "controller.arbitration = \"weighted\" beside it, or urgent queues only")
         );
     }
-    let initial = if precondition == Precondition::None { Initial::Fresh } else { Initial::Preconditioned };
-    let settings = DriverSettings {
-        queues: rings.queues,
-        entries: rings.entries,
-        depth: rings.depth,
-        vectors: rings.vectors,
-        priorities,
-        block_sectors: device.format.sectors() as u32,
-        sector_words: payload.sector_words(),
-        max_transfer: controller.transfer_max,
-        in_order: true,
-        check: from.get_unless("run.check", "auto")?.unwrap_or(payload.sector_words() > 0),
-        namespaces: device.namespaces.clone(),
-        starts: starts(&device.namespaces),
-        initial,
-        series: from.get_unless("run.series_ms", "none")?,
-        media_errors: device.faults.is_some() || device.tags && device.memory_flips > 0.0,
-        range_lists: false,
-        cuts: None,
-    };
-    settings.layout().map_err(|error| match error {
-        SettingsError::Nothing => from.refuse("host.priorities", "at least one of urgent, high, medium, low"),
-        SettingsError::Entries(_) | SettingsError::Depth { .. } => from.refuse("host.entries", error.to_string()),
-        SettingsError::Transfer(_) => from.refuse("controller.transfer_bytes", error.to_string()),
-        SettingsError::Words(_) => from.refuse("run.check", "false, or run.payload = \"fingerprint\" or \"full\""),
-        SettingsError::Block(_) => from.refuse("device.lba_bytes", error.to_string()),
-        SettingsError::Series => from.refuse("run.series_ms", "at least 0.001, or \"none\""),
-    })?;
-    if u64::from(settings.queues) * u64::from(settings.depth) > OUTSTANDING_MAX {
-        let expected = format!("no more than {OUTSTANDING_MAX} commands on all {} queues", settings.queues);
+    let keeps_words = payload.sector_words() > 0;
+    let check = from.get_unless("run.check", "auto")?.unwrap_or(keeps_words);
+    let series: Option<Span> = from.get_unless("run.series_ms", "none")?;
+    if priorities.is_empty() {
+        return Err(from.refuse("host.priorities", "at least one of urgent, high, medium, low"));
+    }
+    if check && !keeps_words {
+        return Err(from.refuse("run.check", "false, or run.payload = \"fingerprint\" or \"full\""));
+    }
+    if series.is_some_and(|interval| interval < SERIES_MIN) {
+        return Err(from.refuse("run.series_ms", "at least 0.001, or \"none\""));
+    }
+    if u64::from(rings.queues) * u64::from(rings.depth) > OUTSTANDING_MAX {
+        let expected = format!("no more than {OUTSTANDING_MAX} commands on all {} queues", rings.queues);
         return Err(from.refuse("host.depth", expected));
     }
-    Ok(settings)
+    let &Rings { queues, entries, depth, vectors, .. } = rings;
+    Ok(Host { queues, entries, depth, vectors, priorities, check, series })
 }
 
-pub(super) fn precondition(from: &Layered) -> Result<Precondition, ConfigError> {
+pub(super) fn precondition(from: &Layered) -> Result<Fill, ConfigError> {
     const KEY: &str = "run.precondition";
     let text: String = from.get(KEY)?;
     let times = text.strip_prefix("rand:").and_then(|times| times.parse().ok());
     match (text.as_str(), times) {
-        ("none", _) => Ok(Precondition::None),
-        ("seq", _) => Ok(Precondition::Sequential),
+        ("none", _) => Ok(Fill::None),
+        ("seq", _) => Ok(Fill::Sequential),
         // Nothing was overwritten.
-        (_, Some(0.0)) => Ok(Precondition::Sequential),
+        (_, Some(0.0)) => Ok(Fill::Sequential),
         // Where hybrid mapping's logs stand after so many overwrites nobody has reckoned.
         (_, Some(_)) if !from.setting("firmware.mapping").value.is_text("page") => {
             let mapping = &from.setting("firmware.mapping").value;
@@ -147,7 +125,7 @@ pub(super) fn precondition(from: &Layered) -> Result<Precondition, ConfigError> 
                 format!("none or seq where firmware.mapping is {mapping}; workload.warm_up_ios overwrites it");
             Err(from.refuse(KEY, expected))
         }
-        (_, Some(times)) if (0.0..=100.0).contains(&times) => Ok(Precondition::Random { times }),
+        (_, Some(times)) if (0.0..=100.0).contains(&times) => Ok(Fill::Random { times }),
         _ => Err(from.refuse(KEY, "none, seq, or rand:TIMES with up to 100 times all pages")),
     }
 }

@@ -339,7 +339,7 @@ impl HostStage {
 
     /// Requests of a kind that are over.
     pub(crate) fn over(&self, kind: workload::IoKind) -> u64 {
-        self.driver.results().phases.iter().map(|phase| phase.of(kind).ios).sum()
+        self.driver.results().phases.iter().map(|phase| phase.of(kind)).sum()
     }
 
     /// Commands that failed because a host had made blocks unreadable.

@@ -41,8 +41,14 @@ pub struct LinkTiming {
 }
 
 impl LinkTiming {
-    /// How long so many data bytes hold one direction.
-    pub(crate) fn occupies(&self, bytes: u64) -> Span {
+    /// Rate that data reach in full packets, rounded down.
+    pub fn effective(&self) -> BytesPerSecond {
+        let shared = u128::from(self.rate.0) * u128::from(self.packet.0);
+        BytesPerSecond((shared / u128::from(self.packet.0 + self.header.0)) as u64)
+    }
+
+    /// How long so many data bytes hold one direction: no data take a packet too.
+    pub fn occupies(&self, bytes: u64) -> Span {
         let packets = bytes.div_ceil(self.packet.0).max(1);
         self.rate.transfer_time(Bytes(bytes) + self.header * packets)
     }

@@ -4,7 +4,7 @@
 //! Whoever makes one holds the lock of the file under the other name ([`unfinished`]), so a second drive for the same file is refused.
 //! What a process that was killed left behind is taken by whoever comes next, or removed where it is not needed.
 
-use crate::unfinished::{self, entitle, other_name};
+use files::unfinished::{self, entitle, other_name};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,7 @@ pub(super) fn clean(path: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::unfinished::Identity;
+    use files::unfinished::Identity;
     use std::fs::Permissions;
     use std::os::unix::fs::{FileExt, MetadataExt as _, PermissionsExt};
 

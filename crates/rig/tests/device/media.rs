@@ -180,23 +180,23 @@ fn that_wear_out() -> Vec<(String, u64, Device)> {
             ));
         }
         // One erase is less than PipeSSD keeps of each block.
-        for erases_max in [1, 2, 3].into_iter().filter(|&erases| erases > 1 || architecture.retires_blocks()) {
+        for erase_limit in [1, 2, 3].into_iter().filter(|&erases| erases > 1 || architecture.retires_blocks()) {
             let faults = Some(failing(0.0, 0.0));
-            let worn = Device { faults, erases_max, ..device.clone() };
-            all.push((format!("{name}, blocks stand {erases_max} erases"), small.sectors(), worn));
+            let worn = Device { faults, erase_limit, ..device.clone() };
+            all.push((format!("{name}, blocks stand {erase_limit} erases"), small.sectors(), worn));
         }
     }
     // More may be dirty in the cache than there is room beyond what is mapped.
     let architecture = *ARCHITECTURES.iter().find(|architecture| !architecture.retires_blocks()).expect("there is one");
     let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
-    let mut device = Device { faults: Some(failing(0.0, 0.0)), erases_max: 3, ..small.device() };
+    let mut device = Device { faults: Some(failing(0.0, 0.0)), erase_limit: 3, ..small.device() };
     device.settings.cache.size = Bytes(small.sectors() * SECTOR_BYTES / 2);
     all.push((format!("{}, with a large cache", architecture.name()), small.sectors(), device));
     let mapping = MappingScheme::Hybrid { log_blocks: 1, data_blocks: 8 };
     let small = Small { mapping, fill: Fill::Sequential, ..Small::default() };
-    for (erase_failures, erases_max) in [(1.0, 100), (0.25, 100), (0.0, 1), (0.0, 2)] {
-        let device = Device { faults: Some(failing(0.0, erase_failures)), erases_max, ..small.device() };
-        all.push((format!("hybrid, {erase_failures} fail, blocks stand {erases_max}"), small.sectors(), device));
+    for (erase_failures, erase_limit) in [(1.0, 100), (0.25, 100), (0.0, 1), (0.0, 2)] {
+        let device = Device { faults: Some(failing(0.0, erase_failures)), erase_limit, ..small.device() };
+        all.push((format!("hybrid, {erase_failures} fail, blocks stand {erase_limit}"), small.sectors(), device));
     }
     all
 }
@@ -351,7 +351,7 @@ fn what_a_failed_write_would_have_replaced_outlives_a_power_cut() {
 fn a_drive_with_a_worn_out_journal_takes_no_more_writes_and_keeps_what_it_has() {
     for architecture in that_replace_blocks() {
         let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
-        let mut device = Device { faults: Some(failing(0.0, 0.0)), erases_max: 2, ..small.device() };
+        let mut device = Device { faults: Some(failing(0.0, 0.0)), erase_limit: 2, ..small.device() };
         let journal = &mut device.settings.journal;
         (journal.interval, journal.only_when_idle, journal.busy_share) = (Span::from_millis(1), false, 1.0);
         device.settings.cache.size = Bytes(4096 * u64::from(device.settings.parts.cache.max(2)));
@@ -429,7 +429,7 @@ fn erases_before_the_run_are_cycles_of_flash() {
     for architecture in that_replace_blocks() {
         let name = architecture.name();
         let small = Small { architecture, fill: Fill::Random { times: 3.0 }, blocks: [64, 16], ..Small::default() };
-        let device = Device { faults: Some(failing(0.0, 0.0)), erases_max: 4, ..small.device() };
+        let device = Device { faults: Some(failing(0.0, 0.0)), erase_limit: 4, ..small.device() };
         let phases = vec![mixed("mixed", 1, small.sectors(), 20_000)];
         let mut session = Session::new(&device, "small", processor(), 1, phases, 0).expect("it can be built");
         session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{name}: {error}"));

@@ -4,7 +4,7 @@
 use firmware::architecture::{self, ARCHITECTURES};
 use firmware::{JournalSettings, MUTATIONS, Mutation, Planted, Seeds};
 use rig::check::small::{Small, budget, mixed, processor};
-use rig::check::{Case, shrink, sweep};
+use rig::check::{Case, once_failed, shrink, sweep};
 use rig::{BuildError, Device, Fill, PowerError, Session};
 use units::{Bytes, Span};
 
@@ -38,17 +38,7 @@ fn what_was_promised_survives_power_cuts() {
 /// Runs that once failed, as long as what is drawn from a seed stays what it is.
 #[test]
 fn what_once_failed_holds() {
-    // A cut amid the reclaim of eight groups left no room to reclaim as many again. A log group whose rest was another block's pages, at
-    // their own offsets, was taken for one block's.
-    let of_any = [9_597, 41_175].map(Case::of_seed);
-    // A thread that keeps pace asked for a victim that there was not, again and again, and the room owed to it was nobody's.
-    let of_deepflash = [920_158].map(|seed| Case::of(seed, ARCHITECTURES[0]));
-    let named = |name| architecture::find(name).expect("it is listed");
-    // What was deallocated again was promised while the tombstone of the first time was still on its way to flash.
-    let of_pipessd = [700_199].map(|seed| Case::of(seed, named("pipessd")));
-    // Erases failed one after another while little was free, of groups that held more valid pages than others.
-    let of_tradition = [1_259].map(|seed| Case::of(seed, named("tradition")));
-    for case in of_any.into_iter().chain(of_deepflash).chain(of_pipessd).chain(of_tradition) {
+    for case in once_failed() {
         if let Err(failure) = case.run() {
             panic!("{failure}");
         }

@@ -503,7 +503,7 @@ fn what_the_media_refuses_fails_the_run() {
     for &architecture in ARCHITECTURES {
         let small = Small { architecture, ..Small::default() };
         let mut device = small.device();
-        device.erases_max = 2;
+        device.erase_limit = 2;
         let phase = writes(Pattern::Random, Arrivals::Closed, small.sectors(), small.sectors() / 8 * 8);
         match run(&device, phase) {
             Err(SessionError::Media(MediaFault::WornOut { limit: 2, .. })) => {}

@@ -1,6 +1,6 @@
 //! Completions that do not come in the order of their places, queues that the host empties late, and what is let in of those that are held.
 
-use super::LinkStage;
+use super::{LinkStage, LinkTiming};
 use crate::config::Layers;
 use firmware::{
     COMPLETION_VALID, CommandKey, DoorbellWrite, DoorbellsWritten, Firmware, HostPlace, Lane, Message, Posted,
@@ -11,7 +11,7 @@ use nvme::spec::{COMPLETION_BYTES, Completion, SUBMISSION_BYTES};
 use nvme::{CoalescingSettings, HostMemory as _};
 use stage::{Outbox, Price, Stage as _, Vocabulary as _};
 use std::sync::Arc;
-use units::{Lpn, QueueId, Span, StageId, Time};
+use units::{Bytes, BytesPerSecond, Lpn, QueueId, Span, StageId, Time};
 
 const QUEUE: QueueId = QueueId(1);
 
@@ -283,4 +283,18 @@ fn of_a_held_queue_no_more_is_called_for_than_two_batches() {
     bench.complete(1);
     bench.dealt(128, false);
     assert_eq!(go_on(&mut bench), 220);
+}
+
+/// PCIe 2.0 x16, packets of 256 bytes with 24 of header: 7.3 of 8 GB/s.
+#[test]
+fn headers_take_their_share_of_the_link() {
+    let link = LinkTiming {
+        rate: BytesPerSecond(8_000_000_000),
+        packet: Bytes(256),
+        header: Bytes(24),
+        flight: Span::from_nanos(1),
+    };
+    assert_eq!(link.effective(), BytesPerSecond(7_314_285_714));
+    assert_eq!(link.occupies(4096), Span::from_nanos(560));
+    assert_eq!(link.occupies(1), Span::from_picos(3_125));
 }

@@ -1,7 +1,7 @@
 //! What the flash array did in all phases.
 
 use super::{Shares, side_by_side};
-use report::Flash;
+use crate::Flash;
 
 impl Shares<'_> {
     pub(super) fn flash(&self) -> Flash {
@@ -34,7 +34,7 @@ mod tests {
     use super::super::combined;
     use super::super::tests::PAGES;
     use super::*;
-    use report::Summary;
+    use crate::Summary;
 
     #[test]
     fn pages_an_operation_are_those_of_all_operations_however_long_a_phase_took() {

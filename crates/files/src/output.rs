@@ -4,7 +4,7 @@
 //!
 //! Whoever writes holds the lock of the file under the other name ([`unfinished`]), and others wait for it.
 
-use rig::unfinished::{self, Identity, entitle, other_name};
+use crate::unfinished::{self, Identity, entitle, other_name};
 use std::fs::{File, Metadata, OpenOptions, remove_file, rename};
 use std::io::{self, ErrorKind, Seek as _, Write as _};
 use std::path::{Path, PathBuf};

@@ -1,12 +1,11 @@
 //! Phases whose figures are known, put together.
 
 use super::*;
-use report::Flash;
-use rig::config::Layers;
+use crate::Flash;
 use std::sync::Arc;
 use units::Span;
 
-pub(super) const PAGES: Pages = Pages { bytes: 4096, planes: 2 };
+pub(super) const PAGES: FlashPages = FlashPages { bytes: 4096, planes: 2 };
 
 #[test]
 fn phases_of_different_requests_add_up() {
@@ -97,16 +96,4 @@ fn threads_and_hardware_are_those_of_all_phases() {
     let [thread] = &whole.machine_threads[..] else { panic!("one thread: {:?}", whole.machine_threads) };
     assert_eq!((thread.utilisation, thread.received, thread.sleeps), (0.75, 57, 2));
     assert!(thread.pinned && thread.stages.get("link") == Some(&1));
-}
-
-#[test]
-fn a_fault_is_told_with_what_was_run_and_what_came_before() {
-    let resolved = Layers::new().flag("--device", "small").and_then(|layers| layers.resolve()).expect("a device");
-    let error = anyhow::Error::new(SessionError::Wrong { problems: 3, first: "sector 8".into() });
-    let before = Summary { ios: 7, ..Summary::default() };
-    let told: serde_json::Value =
-        serde_json::from_str(&Faulty::new(&resolved, &error, vec![before]).to_json()).expect("JSON");
-    assert_eq!((&told["architecture"], &told["device"]), (&"deepflash".into(), &"small".into()));
-    assert_eq!((&told["data"]["mismatches"], &told["phases"][0]["ios"]), (&3.into(), &7.into()));
-    assert!(told["fault"].as_str().expect("a text").contains("sector 8"));
 }
