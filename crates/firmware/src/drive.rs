@@ -227,6 +227,13 @@ impl Drive {
         let geometry = self.geometry();
         geometry.die_of(geometry.block_of(ppn)).0.index()
     }
+    /// Blocks of a namespace as sectors of the drive: the first, and how many. None where some lie outside.
+    #[inline]
+    pub(crate) fn sectors_of(&self, namespace: Namespace, first: u64, blocks: u64) -> Option<(u64, u64)> {
+        let scale = self.shape.format.sectors();
+        let end = first.checked_add(blocks)?.checked_mul(scale)?;
+        (end <= namespace.sectors).then(|| (namespace.base.0 + first * scale, blocks * scale))
+    }
     /// The page that a sector of the drive lies in.
     #[inline]
     pub fn page_of(&self, sector: u64) -> Lpn {

@@ -2,10 +2,10 @@
 
 use crate::guest::Trust;
 use crate::lent::Reach;
-use crate::metrics::{Metrics, Shared};
-use crate::port::{Line, PortShape, Wake};
+use crate::metrics::{Figures, Metrics, Shared};
+use crate::port::{Line, Port, PortShape, Wake};
 use crate::server::Server;
-use crate::subsystem::SubsystemSettings;
+use crate::subsystem::{Subsystem, SubsystemSettings};
 use crate::vfio_user::{DoorbellPath, VfioUser};
 use mio::{Events, Poll, Waker};
 use nvme::HostMemory;
@@ -14,8 +14,8 @@ use rustix::io::Errno;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use thiserror::Error;
 use units::{LIFETIME, Span, Time};
@@ -163,6 +163,49 @@ impl Ties {
             self.stop.stop();
         }
         is_over
+    }
+
+    /// Leaves the figures where whoever watches finds them. A thread that died while it read them has changed nothing.
+    pub(crate) fn publish(&self, figures: Figures) {
+        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
+    }
+}
+
+/// What is left to do for a front end that is stopped: it waits for what the drive still works on, then makes it durable.
+pub(crate) struct Ending {
+    /// Until when the drive may still answer.
+    until: Time,
+    /// Whether it was asked to make all durable.
+    pub(crate) is_asked: bool,
+}
+
+impl Ending {
+    /// From now on.
+    pub(crate) fn new(now: Time, ties: &Ties) -> Self {
+        Ending { until: now + ties.patience.to_end, is_asked: false }
+    }
+
+    /// Looks how far the drive is: idle, or ended. What is written after a flush has begun is not covered by it, so that is asked for last.
+    ///
+    /// # Errors
+    /// A drive that has not answered everything in the time there was.
+    pub(crate) fn go_on(
+        &mut self,
+        subsystem: &mut Subsystem,
+        port: &mut Port,
+        now: Time,
+        ended: &mut Ended,
+    ) -> Result<Progress, ServeError> {
+        if !self.is_asked && subsystem.is_drained() {
+            self.is_asked = true;
+            subsystem.make_durable(port, now);
+        }
+        port.ring();
+        if let Some(durable) = subsystem.is_durable().filter(|_| subsystem.is_drained()) {
+            ended.durable = durable;
+            return Ok(Progress::Ended(*ended));
+        }
+        if now >= self.until { Err(ServeError::Stuck) } else { Ok(Progress::Idle) }
     }
 }
 

@@ -29,7 +29,7 @@ impl Room {
 impl Subsystem {
     /// Whether a command may go to the drive that brings so many bytes. A half of a pair may, for which [`Subsystem::take_pair`] was asked.
     pub(crate) fn take(&mut self, submission: &Submission, opcode: Opcode, bytes: usize) -> Result<(), Status> {
-        if !opcode.changes_media() || submission.fuse() != Fuse::Normal {
+        if !submission.changes_media() || submission.fuse() != Fuse::Normal {
             return Ok(());
         }
         self.take_bytes(if opcode == Opcode::Write { bytes as u64 } else { ASK_EVERY })

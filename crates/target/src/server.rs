@@ -2,7 +2,7 @@
 
 use crate::allowance::{Allowance, UNITS_A_VISIT};
 use crate::files;
-use crate::front::{Attend, Ended, Patience, Progress, ServeError, Ties, poll_within};
+use crate::front::{Attend, Ended, Ending, Patience, Progress, ServeError, Ties, poll_within};
 use crate::knock::Knock;
 use crate::metrics::Figures;
 use crate::port::{Port, PortShape};
@@ -15,7 +15,7 @@ use nvme::HostMemory;
 use rustix::net::sockopt;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use units::{Span, Time};
 
@@ -122,8 +122,8 @@ struct Loop {
     began: Instant,
     /// When connections, hosts and figures were last looked after.
     tended: Time,
-    /// The server is stopped: until when the drive may still answer, and whether it was asked to make all durable.
-    ending: Option<(Time, bool)>,
+    /// The server is stopped.
+    ending: Option<Ending>,
     ended: Ended,
 }
 
@@ -132,8 +132,8 @@ impl Attend for Loop {
         if self.ending.is_none() && self.server.ties.stop.is_asked() {
             self.begin_to_end();
         }
-        if let Some((patience, is_asked)) = self.ending {
-            return self.go_on_ending(patience, is_asked, at_most);
+        if self.ending.is_some() {
+            return self.go_on_ending(at_most);
         }
         self.wait(at_most)?;
         let did = self.work(!at_most.is_zero());
@@ -179,28 +179,21 @@ impl Loop {
         for at in 0..self.connections.len() {
             self.close(at);
         }
-        self.ending = Some((self.now() + self.server.ties.patience.to_end, false));
+        self.ending = Some(Ending::new(self.now(), &self.server.ties));
     }
 
-    /// Waits for what the drive still works on, then makes it durable: what is written after a flush has begun is not covered by it.
-    fn go_on_ending(&mut self, patience: Time, is_asked: bool, at_most: Duration) -> Result<Progress, ServeError> {
+    /// Waits for the drive to be durable. When it is asked to be it may have answered at once.
+    fn go_on_ending(&mut self, at_most: Duration) -> Result<Progress, ServeError> {
         let now = self.now();
         self.reap(now);
-        let asks = !is_asked && self.subsystem.is_drained();
-        if asks {
-            self.ending = Some((patience, true));
-            self.subsystem.make_durable(&mut self.port, now);
+        let ending = self.ending.as_mut().expect("the server is stopped");
+        let was_asked = ending.is_asked;
+        let progress = ending.go_on(&mut self.subsystem, &mut self.port, now, &mut self.ended)?;
+        if progress == Progress::Idle {
+            let asks = ending.is_asked && !was_asked;
+            self.wait(if asks { Duration::ZERO } else { at_most })?;
         }
-        self.port.ring();
-        if let Some(durable) = self.subsystem.is_durable().filter(|_| self.subsystem.is_drained()) {
-            self.ended.durable = durable;
-            return Ok(Progress::Ended(self.ended));
-        }
-        if now >= patience {
-            return Err(ServeError::Stuck);
-        }
-        self.wait(if asks { Duration::ZERO } else { at_most })?;
-        Ok(Progress::Idle)
+        Ok(progress)
     }
 
     /// Waits until something happens, or until a host's time is over, but not longer than `at_most`.
@@ -271,7 +264,7 @@ impl Loop {
         did | self.close_doomed()
     }
 
-    /// Leaves the figures where whoever watches finds them. A thread that died while it read them has changed nothing.
+    /// Leaves the figures for whoever watches.
     fn publish(&self) {
         let figures = Figures {
             connections: self.connections.iter().flatten().count() as u64,
@@ -280,7 +273,7 @@ impl Loop {
             expired: self.ended.expired,
             ..self.subsystem.figures()
         };
-        *self.server.ties.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
+        self.server.ties.publish(figures);
     }
 
     /// Takes completions of the drive to the connections that wait for them; whether there were any.

@@ -3,11 +3,6 @@
 //! The sectors of a page of the target are collected one piece after another into the page that a command has for this, and then
 //! deposited. A step is over before the next one begins, so source and target may be any pages, the same ones too.
 
-use crate::{Drive, Namespace};
-use nvme::spec::{COPY_BYTES_MAX, CopyRange, Status};
-use stage::Words;
-use units::SECTOR_BYTES;
-
 /// A part of a Copy, within one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CopyStep {
@@ -30,7 +25,7 @@ pub(crate) struct CopyCursor {
     range: u16,
     read: u64,
     /// The next sector of the target, how many sectors are collected for it, and the range of the first of these.
-    target: u64,
+    pub(super) target: u64,
     held: u32,
     oldest: u16,
 }
@@ -69,45 +64,6 @@ impl CopyCursor {
         self.held = 0;
         Some(step)
     }
-}
-
-/// A range of a Copy as it stands in a list buffer from word `list` on.
-pub(crate) fn range(lists: &Words, list: usize, index: u16) -> CopyRange {
-    let mut words = [0; CopyRange::WORDS];
-    lists.read(list + usize::from(index) * CopyRange::WORDS, &mut words);
-    CopyRange::decode(words)
-}
-
-/// The same in sectors of the drive.
-pub(crate) fn sectors(drive: &Drive, namespace: Namespace, range: CopyRange) -> (u64, u64) {
-    let scale = drive.shape().format.sectors();
-    (namespace.base.0 + range.slba * scale, u64::from(range.blocks) * scale)
-}
-
-/// Checks the ranges of a Copy to a sector of the drive, before anything is read.
-///
-/// # Errors
-/// The status it fails with: too much is copied, or blocks lie outside the namespace.
-pub(crate) fn check(
-    drive: &Drive,
-    namespace: Namespace,
-    target: u64,
-    ranges: impl Iterator<Item = CopyRange>,
-) -> Result<(), Status> {
-    let scale = drive.shape().format.sectors();
-    let mut total = 0;
-    for range in ranges {
-        total += u64::from(range.blocks) * scale;
-        if total * SECTOR_BYTES > COPY_BYTES_MAX {
-            return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED);
-        }
-        let end = range.slba.checked_add(u64::from(range.blocks)).and_then(|end| end.checked_mul(scale));
-        if end.is_none_or(|end| end > namespace.sectors) {
-            return Err(Status::LBA_OUT_OF_RANGE);
-        }
-    }
-    let end = target - namespace.base.0 + total;
-    if end > namespace.sectors { Err(Status::LBA_OUT_OF_RANGE) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! From a queue's entries into the drive and back to its completions: the same for every firmware.
 
 use crate::message::{Card, CommandKey, Fetch, HostPlace, Lane, NO_TICKET, Posted, Transfer};
-use crate::tables::{COMPLETION_VALID, ENTRY_WORDS, LINE_WORDS};
+use crate::tables::{COMPLETION_VALID, ENTRY_WORDS, LINE_WORDS, LIST_WORDS};
 use crate::{BlockGroups, Drive, Note, Tables, Turn, Work};
-use nvme::prp::PrpPlan;
-use nvme::spec::{COPY_RANGES_MAX, Completion, CopyRange, DsmRange, Failure, Fuse, Opcode, Status, Submission};
-use stage::Address;
+use nvme::prp::{ListWalk, PrpPlan};
+use nvme::spec::{COPY_RANGES_MAX, Completion, Failure, Fuse, Opcode, Status, Submission};
+use stage::{Address, Words};
 use units::{Bytes, QueueId, SECTOR_BYTES};
 
 /// The top bit of a CQ buffer's D-tail: the queue is held for a command that runs alone.
@@ -24,26 +24,21 @@ pub(crate) struct Reach {
 /// How far an entry reaches.
 #[inline]
 pub(crate) fn reach(drive: &Drive, entry: &Submission) -> Reach {
-    let base = drive.namespace(entry.namespace());
-    let scale = drive.shape().format.sectors();
     let opcode = Opcode::try_from(entry.opcode()).ok();
     let ranged = opcode.is_some_and(|opcode| opcode.has_range() || opcode == Opcode::Copy);
     // How much a Copy writes, its ranges will say: what counts is where.
-    let sectors = match opcode {
-        Some(opcode) if opcode.has_range() => u64::from(entry.block_count()) * scale,
+    let blocks = match opcode {
+        Some(opcode) if opcode.has_range() => u64::from(entry.block_count()),
         _ => 0,
     };
     // A range outside the namespace is marked by an impossible first sector and refused when it is parsed.
-    let inside = base.filter(|base| {
-        let first = entry.slba().checked_mul(scale);
-        first.and_then(|first| first.checked_add(sectors)).is_some_and(|end| end <= base.sectors)
-    });
+    let inside = drive.namespace(entry.namespace()).and_then(|space| drive.sectors_of(*space, entry.slba(), blocks));
     let sector = match inside {
-        Some(base) if ranged => base.base.0 + entry.slba() * scale,
+        Some((first, _)) if ranged => first,
         _ if ranged => u64::MAX,
         _ => 0,
     };
-    Reach { opcode, sector, sectors: sectors as u32 }
+    Reach { opcode, sector, sectors: (blocks * drive.shape().format.sectors()) as u32 }
 }
 
 /// The card of an entry of a queue, without tickets.
@@ -199,21 +194,52 @@ pub(crate) fn data_plan(drive: &Drive, card: &Card) -> Result<PrpPlan, Status> {
     plan_of_whole(card, u64::from(card.sectors), SECTOR_BYTES)
 }
 
-/// Where the ranges of a Dataset Management or Copy command lie in host memory: the same with words.
-pub(crate) fn ranges_plan(card: &Card, opcode: Opcode) -> Result<PrpPlan, Status> {
-    let words = if opcode == Opcode::Copy { CopyRange::WORDS } else { DsmRange::WORDS };
-    plan_of_whole(card, u64::from(card.ranges) * words as u64, 8)
-}
-
-fn plan_of_whole(card: &Card, count: u64, unit: u64) -> Result<PrpPlan, Status> {
+/// Where so many units of a command lie in host memory, none of which lies across two pages of it.
+pub(super) fn plan_of_whole(card: &Card, count: u64, unit: u64) -> Result<PrpPlan, Status> {
     let plan = nvme::prp::plan(card.prp1, card.prp2, Bytes(count * unit))?;
     if plan.splits(unit) { Err(Status::PRP_OFFSET_INVALID) } else { Ok(plan) }
 }
 
-/// The same, as what is moved: none of the commands has more ranges than a page of host memory holds.
-pub(crate) fn ranges_place(plan: &PrpPlan) -> HostPlace {
-    let bytes = Bytes(plan.bytes().0.min(nvme::spec::PAGE_BYTES));
-    HostPlace::of(plan.resolve(Bytes(0), bytes, |_| unreachable!("two pages have no list")), 0)
+/// How far the PRP list of a command is gathered in its list buffer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Listing {
+    /// The way along the list, while entries are missing.
+    walk: Option<ListWalk>,
+    /// Words gathered.
+    listed: u16,
+}
+
+impl Listing {
+    /// That of such data, of which nothing is here yet; some have none.
+    pub(crate) fn new(plan: &PrpPlan) -> Self {
+        Listing { walk: plan.walk(), listed: 0 }
+    }
+
+    /// Whether no entry is missing.
+    #[inline]
+    pub(crate) fn is_whole(&self) -> bool {
+        self.walk.is_none()
+    }
+
+    /// The part that is to be fetched next: where it lies, and the word where it goes if the list buffer begins at `list`.
+    pub(crate) fn next(&self, list: usize) -> Option<(HostPlace, u64)> {
+        let run = self.walk?.run()?;
+        Some((HostPlace::at(run.at, run.words as u32 * 8), list as u64 + u64::from(self.listed)))
+    }
+
+    /// A part stands in the list buffer, at the word `local`.
+    ///
+    /// # Errors
+    /// The status that the command fails with; no other part is fetched.
+    pub(crate) fn take(&mut self, lists: &Words, bytes: u32, local: u64) -> Result<(), Status> {
+        let mut fetched = [0; LIST_WORDS];
+        let words = bytes as usize / 8;
+        lists.read(local as usize, &mut fetched[..words]);
+        let mut walk = self.walk.take().expect("a list is fetched along its walk");
+        self.listed += walk.take(&fetched[..words])?.len() as u16;
+        self.walk = walk.run().map(|_| walk);
+        Ok(())
+    }
 }
 
 /// Starts a transfer between drive and host, where the turn that starts it also resolves where its bytes lie.

@@ -1,16 +1,18 @@
 //! A command that is carried page after page, in order: what is to be fetched for it, and what is to be done to each page.
 //! The part that firmware without range locks has in common.
 
-use super::copy::{self, CopyCursor, CopyStep};
-use super::entry::{self, Outcome, Pair};
+use super::copy::CopyStep;
+use super::entry::{self, Listing, Outcome, Pair};
+use super::ranges::{self, Ranges};
+use super::sectors::Meant;
+use crate::Drive;
 use crate::message::{Card, CommandKey, HostPlace, PageOperation, Transfer};
-use crate::tables::{Frames, LIST_WORDS};
-use crate::{Drive, Namespace};
-use nvme::prp::{ListWalk, PrpPlan};
-use nvme::spec::{DsmRange, Failure, Opcode, Status, Submission};
+use crate::tables::Frames;
+use nvme::prp::PrpPlan;
+use nvme::spec::{Failure, Opcode, Status, Submission};
 use stage::Words;
 use std::ops::Range;
-use units::{Bytes, Lba, Lpn, SECTOR_BYTES};
+use units::{Bytes, Lpn, SECTOR_BYTES};
 
 /// A page of a command.
 #[derive(Clone, Copy, Debug)]
@@ -50,10 +52,14 @@ impl PageTask {
         PageTask { operation: PageOperation::Bury, ..PageTask::clean(first) }
     }
 
+    /// The sectors that are meant.
+    pub(crate) fn meant(&self) -> Meant {
+        Meant { lpn: self.lpn, sectors: self.sectors }
+    }
+
     /// Where a command fails: at the sector of the page so far behind the first that is meant.
     pub(crate) fn failure(&self, drive: &Drive, ahead: u32) -> Failure {
-        let first = u64::from(self.lpn.0) * u64::from(drive.sectors_per_page());
-        Failure { range: self.range, sector: Some(first + u64::from(self.sectors[0]) + u64::from(ahead)) }
+        Failure { range: self.range, sector: Some(self.meant().first(drive) + u64::from(ahead)) }
     }
 
     /// Whether the page holds something else afterwards.
@@ -69,21 +75,17 @@ pub(crate) struct Request {
     pub(crate) opcode: Opcode,
     pub(crate) outcome: Outcome,
     plan: Option<PrpPlan>,
-    /// The way along the PRP list, while entries are missing.
-    walk: Option<ListWalk>,
-    /// List words gathered.
-    listed: u16,
+    /// How far its PRP list is here.
+    listing: Listing,
     /// The first word of its list buffer.
     list: usize,
     /// Of a fused pair: its Write, and where its data lie.
     write: Option<(Card, PrpPlan)>,
-    /// Of a Copy: how far it is, and its step.
-    copying: CopyCursor,
-    step: Option<CopyStep>,
-    /// Of a Dataset Management command or Copy: where its blocks are counted from, and whether the ranges are missing.
-    namespace: Namespace,
+    /// Of a Dataset Management or Copy: its ranges, as far as any are to be gone through, and whether they are missing.
+    ranges: Option<Ranges>,
     ranges_missing: bool,
-    next_range: u16,
+    /// Of a Copy: its step.
+    step: Option<CopyStep>,
     /// Sectors that are gone through now: the first, and how many.
     stretch: (u64, u64),
     /// The next page of the stretch.
@@ -107,15 +109,12 @@ impl Request {
             opcode: Opcode::Flush,
             outcome: Outcome::default(),
             plan: None,
-            walk: None,
-            listed: 0,
+            listing: Listing::default(),
             list,
             write: None,
-            copying: CopyCursor::default(),
-            step: None,
-            namespace: Namespace { base: Lba(0), sectors: 0 },
+            ranges: None,
             ranges_missing: false,
-            next_range: 0,
+            step: None,
             stretch: (0, 0),
             next: 0,
         }
@@ -150,25 +149,17 @@ impl Request {
 
     fn read(&mut self, drive: &Drive, entry: &Submission) -> Result<(), Status> {
         self.opcode = entry::check(drive, &self.card, entry)?;
+        self.ranges = Ranges::of(drive, &self.card, entry, self.list);
+        if let Some(ranges) = &self.ranges {
+            self.plan = Some(ranges.plan(&self.card)?);
+            self.ranges_missing = true;
+            return Ok(());
+        }
         match self.opcode {
             Opcode::Flush => return Ok(()),
-            Opcode::DatasetManagement => {
-                self.namespace = *drive.namespace(entry.namespace()).expect("it was checked");
-                self.plan = Some(entry::ranges_plan(&self.card, self.opcode)?);
-                // Only the deallocate attribute changes anything; the others are hints.
-                self.ranges_missing = entry.dsm_deallocates();
-                return Ok(());
-            }
-            Opcode::Copy => {
-                self.namespace = *drive.namespace(entry.namespace()).expect("it was checked");
-                self.plan = Some(entry::ranges_plan(&self.card, self.opcode)?);
-                self.copying = CopyCursor::new(self.card.sector);
-                self.ranges_missing = true;
-                return Ok(());
-            }
             Opcode::Read | Opcode::Write | Opcode::Compare => {
                 let plan = entry::data_plan(drive, &self.card)?;
-                self.walk = plan.walk();
+                self.listing = Listing::new(&plan);
                 self.plan = Some(plan);
             }
             _ => {}
@@ -196,107 +187,61 @@ impl Request {
     /// None of its pages is told any more.
     pub(crate) fn stop(&mut self) {
         self.stretch = (0, 0);
-        (self.walk, self.ranges_missing, self.step) = (None, false, None);
-        self.next_range = self.card.ranges;
+        self.listing = Listing::default();
+        (self.ranges, self.ranges_missing, self.step) = (None, false, None);
     }
 
     /// What must be brought from host memory before its pages can be told; `thread` is told with `token`.
     pub(crate) fn wants(&self, thread: u8, token: u32) -> Option<Transfer> {
-        let transfer = |place: HostPlace, local: usize| Transfer {
-            nvmq: thread,
-            token,
-            aside: place.bytes(),
-            local: local as u64,
-            place,
-            key: self.card.key,
-            ..Transfer::WORDS
-        };
-        if self.ranges_missing {
+        let (place, local) = if self.ranges_missing {
             let plan = self.plan.expect("ranges lie in host memory");
-            return Some(transfer(entry::ranges_place(&plan), self.list));
-        }
-        let run = self.walk?.run()?;
-        let local = self.list + usize::from(self.listed);
-        Some(transfer(HostPlace::at(run.at, run.words as u32 * 8), local))
+            (ranges::place(&plan), self.list as u64)
+        } else {
+            self.listing.next(self.list)?
+        };
+        let (key, aside) = (self.card.key, place.bytes());
+        Some(Transfer { nvmq: thread, token, aside, local, place, key, ..Transfer::WORDS })
     }
 
     /// What it wanted stands in its list buffer. It may want more.
     pub(crate) fn take(&mut self, drive: &Drive, lists: &Words, bytes: u32, local: u64) {
-        if std::mem::take(&mut self.ranges_missing) {
-            self.take_ranges(drive, lists);
-            return;
-        }
-        let mut fetched = [0; LIST_WORDS];
-        let words = bytes as usize / 8;
-        lists.read(local as usize, &mut fetched[..words]);
-        let walk = self.walk.as_mut().expect("a list is fetched along its walk");
-        match walk.take(&fetched[..words]) {
-            Ok(entries) => {
-                self.listed += entries.len() as u16;
-                if walk.run().is_none() {
-                    self.walk = None;
-                }
-            }
-            Err(status) => self.fail(status, Failure::default()),
+        let taken = match std::mem::take(&mut self.ranges_missing) {
+            true => self.take_ranges(drive, lists),
+            false => self.listing.take(lists, bytes, local),
+        };
+        if let Err(status) = taken {
+            self.fail(status, Failure::default());
         }
     }
 
     /// All ranges are checked before the first is touched.
-    fn take_ranges(&mut self, drive: &Drive, lists: &Words) {
+    fn take_ranges(&mut self, drive: &Drive, lists: &Words) -> Result<(), Status> {
+        self.ranges.expect("they were fetched").check(drive, lists)?;
         if self.opcode == Opcode::Copy {
-            let ranges = (0..self.card.ranges).map(|index| copy::range(lists, self.list, index));
-            match copy::check(drive, self.namespace, self.card.sector, ranges) {
-                Ok(()) => self.step = self.next_step(drive, lists),
-                Err(status) => self.fail(status, Failure::default()),
-            }
-            return;
+            self.step = self.next_step(drive, lists);
+        } else {
+            self.next_stretch(drive, lists);
         }
-        let scale = drive.shape().format.sectors();
-        for index in 0..self.card.ranges {
-            let range = self.range(lists, index);
-            let end = range.slba.checked_mul(scale).and_then(|at| at.checked_add(u64::from(range.blocks) * scale));
-            if end.is_none_or(|end| end > self.namespace.sectors) {
-                self.fail(Status::LBA_OUT_OF_RANGE, Failure::default());
-                return;
-            }
-        }
-        self.next_stretch(drive, lists);
+        Ok(())
     }
 
     fn next_step(&mut self, drive: &Drive, lists: &Words) -> Option<CopyStep> {
-        let (list, namespace) = (self.list, self.namespace);
-        let range = |index| copy::sectors(drive, namespace, copy::range(lists, list, index));
-        self.copying.next(drive.sectors_per_page(), self.card.ranges, range)
-    }
-
-    fn range(&self, lists: &Words, index: u16) -> DsmRange {
-        let mut words = [0; DsmRange::WORDS];
-        lists.read(self.list + usize::from(index) * DsmRange::WORDS, &mut words);
-        DsmRange::decode(words)
-    }
-
-    fn stretch_of(&self, drive: &Drive, range: DsmRange) -> (u64, u64) {
-        let scale = drive.shape().format.sectors();
-        (self.namespace.base.0 + range.slba * scale, u64::from(range.blocks) * scale)
+        self.ranges.as_mut()?.next_step(drive, lists)
     }
 
     fn next_stretch(&mut self, drive: &Drive, lists: &Words) {
-        self.stretch = (0, 0);
-        while self.stretch.1 == 0 && self.next_range < self.card.ranges {
-            let stretch = self.stretch_of(drive, self.range(lists, self.next_range));
-            self.next_range += 1;
-            self.begin(drive, stretch);
-        }
+        let stretch = self.ranges.as_mut().map_or((0, 0), |ranges| ranges.next_stretch(drive, lists));
+        self.begin(drive, stretch);
     }
 
     /// How many pages it has from its beginning, once nothing is wanted any more. Ranges may overlap: they can have more than the drive.
     pub(crate) fn pages(&self, drive: &Drive, lists: &Words) -> u64 {
+        let mut ranges = self.ranges;
         if self.opcode == Opcode::Copy {
-            let mut rest = self.clone();
-            let steps = std::iter::from_fn(|| rest.next_step(drive, lists));
+            let steps = std::iter::from_fn(|| ranges.as_mut()?.next_step(drive, lists));
             return u64::from(self.step.is_some()) + steps.count() as u64;
         }
-        let later = (self.next_range..self.card.ranges).map(|index| self.stretch_of(drive, self.range(lists, index)));
+        let later = ranges.iter().flat_map(|ranges| ranges.left(drive, lists));
         let pages = |stretch| u64::from(end_page(drive, stretch) - drive.page_of(stretch.0).0);
         later.chain([self.stretch]).map(pages).sum()
     }
@@ -417,7 +362,7 @@ mod tests {
     use crate::DriveShape;
     use crate::stages::entry::card;
     use flash::{CellKind, Geometry, Shape};
-    use nvme::spec::DataPointer;
+    use nvme::spec::{DataPointer, DsmRange};
     use stage::SharedMemory;
     use units::{HostAddress, QueueId};
 
@@ -457,6 +402,31 @@ mod tests {
                 (Status::SUCCESS, pages),
                 "{ranges} ranges"
             );
+        }
+    }
+
+    /// Hints change nothing; what they are about is looked at all the same, as that of other ranges is.
+    #[test]
+    fn ranges_of_hints_are_checked_and_none_is_gone_through() {
+        let (drive, lists) = (drive(), SharedMemory::default().wide(2 * DsmRange::WORDS));
+        let pointer = DataPointer { prp1: HostAddress(0x1000), prp2: HostAddress(0) };
+        let namespace = drive.namespaces()[0].sectors;
+        let cases = [
+            (4, 0, Status::SUCCESS, 1),
+            (3, 0, Status::SUCCESS, 0),
+            (4, namespace - 15, Status::LBA_OUT_OF_RANGE, 0),
+            (3, namespace - 15, Status::LBA_OUT_OF_RANGE, 0),
+        ];
+        for (attributes, slba, status, stretches) in cases {
+            for (at, (slba, blocks)) in [(0, 0), (slba, 16)].into_iter().enumerate() {
+                lists.write(at * DsmRange::WORDS, &DsmRange { attributes: 0, blocks, slba }.encode());
+            }
+            let entry = Submission::dataset_management(1, 2, pointer).with_dword(11, attributes);
+            let mut request = Request::new(&drive, card(&drive, QueueId(1), &entry), &entry, 0);
+            assert!(request.wants(0, 0).is_some_and(|transfer| transfer.aside == 32), "{attributes}");
+            request.take(&drive, &lists, 32, 0);
+            let seen = (request.outcome.status, told(request, &drive, &lists).len());
+            assert_eq!(seen, (status, stretches), "{attributes}, from {slba} on");
         }
     }
 

@@ -32,8 +32,11 @@ pub enum GroupState {
     Retired,
 }
 
-const STATES: [GroupState; 5] =
-    [GroupState::Free, GroupState::Open, GroupState::Closed, GroupState::Victim, GroupState::Retired];
+impl GroupState {
+    /// Every one, in the order of its number.
+    pub const ALL: [GroupState; 5] =
+        [GroupState::Free, GroupState::Open, GroupState::Closed, GroupState::Victim, GroupState::Retired];
+}
 
 /// What can be wrong with a group that is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,7 +252,7 @@ impl BlockGroups {
 
     /// A group's state.
     pub fn state(&self, group: u32) -> GroupState {
-        STATES[self.state.get(group as usize) as usize]
+        GroupState::ALL[self.state.get(group as usize) as usize]
     }
     /// Sets a group's state.
     pub fn set_state(&self, group: u32, state: GroupState) {

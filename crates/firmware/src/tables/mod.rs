@@ -202,10 +202,6 @@ impl Tables {
     pub(crate) fn is_evicting(&self) -> bool {
         (0..self.evicting.len()).step_by(LINE_WORDS).any(|word| self.evicting.get(word) != 0)
     }
-    /// Places of a queue's SQ or CQ buffer ring.
-    pub fn ring(&self) -> usize {
-        self.ring
-    }
     /// The place of entry `count` of a queue's SQ or CQ buffer ring.
     #[inline]
     pub fn place(&self, queue: units::QueueId, count: u64) -> usize {

@@ -245,9 +245,7 @@ impl FaultyMedia {
                 self.contents.mark_bad(block)?;
                 return Err(MediaFault::ProgramFailed { ppn });
             }
-            self.contents.program(ppn, oob, payload)?;
             faults.blocks[index].program(page, now);
-            return Ok(());
         }
         self.contents.program(ppn, oob, payload)
     }

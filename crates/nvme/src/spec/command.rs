@@ -171,6 +171,17 @@ impl Submission {
     pub const fn dsm_deallocates(&self) -> bool {
         self.dword(11) & DSM_DEALLOCATE != 0
     }
+
+    /// Whether the command may change what the media holds. Of a Dataset Management only the deallocate attribute does; its others are
+    /// hints (NVM §3.2.3).
+    #[inline]
+    pub fn changes_media(&self) -> bool {
+        match Opcode::try_from(self.opcode()) {
+            Ok(Opcode::DatasetManagement) => self.dsm_deallocates(),
+            Ok(opcode) => opcode.changes_media(),
+            Err(_) => false,
+        }
+    }
 }
 
 /// What the host makes. The command identifier is put in last, by [`Submission::with_command_id`].
@@ -412,6 +423,7 @@ mod tests {
     fn dataset_management_counts_from_one() {
         let trim = Submission::dataset_management(1, 256, DataPointer::default());
         assert_eq!((trim.dsm_range_count(), trim.dsm_deallocates()), (256, true));
+        assert!(trim.changes_media() && !trim.with_dword(11, 3).changes_media(), "the others are hints");
         assert_eq!(Submission::write_zeroes(1, 0, 1).dword(12), 1 << 25, "one block, which may be deallocated");
     }
 

@@ -61,10 +61,6 @@ pub(crate) struct LinkUsage {
     pub(crate) to_host: Span,
     /// Time that data came from the host.
     pub(crate) from_host: Span,
-    /// Interrupts raised.
-    pub(crate) interrupts: u64,
-    /// Doorbell writes that made no sense.
-    pub(crate) bad_doorbells: u64,
 }
 
 /// Work of one direction, done at its time.

@@ -53,12 +53,10 @@ pub(crate) fn check_tables(
 
 /// Checks that what is kept of all groups is what a walk over them comes to.
 fn check_totals(groups: &BlockGroups) -> Result<(), SessionError> {
-    const STATES: [GroupState; 5] =
-        [GroupState::Free, GroupState::Open, GroupState::Closed, GroupState::Victim, GroupState::Retired];
     let all = || 0..groups.count();
     let owned = || all().filter(|&group| groups.owner(group).is_some());
     let erases = || owned().map(|group| groups.erase_count(group));
-    let states = STATES.map(|state| {
+    let states = GroupState::ALL.map(|state| {
         let walked = all().filter(|&group| groups.state(group) == state).count() as u64;
         (format!("groups that are {state:?}"), groups.count_in(state), walked)
     });

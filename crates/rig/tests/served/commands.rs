@@ -21,6 +21,17 @@ pub(crate) fn copy(queue: &mut Queue, to: u64, ranges: &[(u64, u32)]) -> Status 
     queue.command(submission, Payload::Send(&bytes)).0.status()
 }
 
+/// What a Dataset Management is for (NVM §3.2.3, dword 11): hints on reads and writes to come, or deallocation.
+const HINTS: u32 = 0b11;
+const DEALLOCATE: u32 = 0b100;
+
+fn manage(queue: &mut Queue, attributes: u32, ranges: &[(u64, u32)]) -> Status {
+    let words = ranges.iter().flat_map(|&(slba, blocks)| DsmRange { attributes: 0, blocks, slba }.encode());
+    let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+    let submission = Submission::dataset_management(1, ranges.len() as u32, NOWHERE).with_dword(11, attributes);
+    queue.command(submission, Payload::Send(&bytes)).0.status()
+}
+
 /// Sends a fused pair; how its halves ended.
 pub(crate) fn compare_and_write(queue: &mut Queue, slba: u64, old: &[u8], new: &[u8]) -> [Status; 2] {
     let blocks = old.len() as u32 / 512;
@@ -152,6 +163,28 @@ fn a_pair_that_comes_to_a_drive_grown_read_only_fails_by_its_write() {
             round += 1;
             assert!(round < 2000, "{architecture} is never read-only");
         }
+        // Hints change nothing: such a drive takes them.
+        let managed = [HINTS, DEALLOCATE].map(|attributes| manage(&mut host.queues[0], attributes, &[(0, 8), (64, 8)]));
+        assert_eq!(managed, [Status::SUCCESS, Status::WRITE_FAULT], "{architecture}");
+        running.end();
+    }
+}
+
+#[test]
+fn hints_change_nothing_and_their_ranges_are_checked_on_every_architecture() {
+    for architecture in firmware::architecture::ARCHITECTURES.iter().map(|architecture| architecture.name()) {
+        let running = Serving { architecture, ..Serving::default() }.start();
+        let mut host = running.host("host").attach();
+        let (last, queue) = (namespace(&mut host.admin, 1).size() - 1, &mut host.queues[0]);
+        queue.done(write(0, 16), Payload::Send(&[5; 8192]));
+        for ranges in [&[(0, 16)][..], &[(8, 8), (0, 4)]] {
+            assert_eq!(manage(queue, HINTS, ranges), Status::SUCCESS, "{architecture}: {ranges:?}");
+        }
+        for attributes in [HINTS, DEALLOCATE] {
+            let status = manage(queue, attributes, &[(0, 16), (last, 2)]);
+            assert_eq!(status, Status::LBA_OUT_OF_RANGE, "{architecture}: {attributes}");
+        }
+        assert!(queue.done(read(0, 16), Payload::Receive(8192)).1 == [5; 8192], "{architecture}");
         running.end();
     }
 }

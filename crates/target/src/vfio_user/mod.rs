@@ -16,7 +16,7 @@ mod transfer;
 
 use crate::allowance::ACCEPTED_MAX;
 use crate::files;
-use crate::front::{Attend, Ended, Progress, ServeError, Ties, poll_within};
+use crate::front::{Attend, Ended, Ending, Progress, ServeError, Ties, poll_within};
 use crate::guest::{GuestMemory, MAPS_MAX, Trust};
 use crate::knock::Knock;
 use crate::lent::Window;
@@ -36,7 +36,7 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use nvme::{HostMemory, Transport};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use units::{Span, Time};
 
@@ -159,8 +159,8 @@ struct Loop {
     /// When the figures were last left for whoever watches.
     published: Time,
     turns: u32,
-    /// The server is stopped: until when the drive may still answer, and whether it was asked to make all durable.
-    ending: Option<(Time, bool)>,
+    /// The server is stopped.
+    ending: Option<Ending>,
     ended: Ended,
 }
 
@@ -169,8 +169,8 @@ impl Attend for Loop {
         if self.ending.is_none() && self.server.ties.stop.is_asked() {
             self.begin_to_end();
         }
-        if let Some((patience, is_asked)) = self.ending {
-            return self.go_on_ending(patience, is_asked, at_most);
+        if self.ending.is_some() {
+            return self.go_on_ending(at_most);
         }
         self.turns = self.turns.wrapping_add(1);
         let now = self.now();
@@ -345,28 +345,20 @@ impl Loop {
         let now = self.now();
         let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now };
         self.function.unplug(&mut world);
-        self.ending = Some((now + self.server.ties.patience.to_end, false));
+        self.ending = Some(Ending::new(now, &self.server.ties));
     }
 
-    /// Waits for what the drive still works on, then makes it durable.
-    fn go_on_ending(&mut self, patience: Time, is_asked: bool, at_most: Duration) -> Result<Progress, ServeError> {
+    /// Waits for the drive to be durable.
+    fn go_on_ending(&mut self, at_most: Duration) -> Result<Progress, ServeError> {
         self.poll(at_most.min(AT_LEAST_EVERY))?;
         self.client = None;
         let now = self.now();
         self.work(now);
-        if self.subsystem.is_drained() && !is_asked {
-            self.ending = Some((patience, true));
-            self.subsystem.make_durable(&mut self.port, now);
-            self.port.ring();
-        }
-        if let Some(durable) = self.subsystem.is_durable().filter(|_| self.subsystem.is_drained()) {
-            self.ended.durable = durable;
-            return Ok(Progress::Ended(self.ended));
-        }
-        if now >= patience { Err(ServeError::Stuck) } else { Ok(Progress::Idle) }
+        let ending = self.ending.as_mut().expect("the server is stopped");
+        ending.go_on(&mut self.subsystem, &mut self.port, now, &mut self.ended)
     }
 
-    /// Leaves the figures where whoever watches finds them, and ends in time.
+    /// Leaves the figures for whoever watches, and ends in time.
     fn publish(&mut self, now: Time) {
         self.published = now;
         self.ended.outlived = self.server.ties.stop_in_time(now);
@@ -377,6 +369,6 @@ impl Loop {
             doorbells_sent: self.function.rung,
             ..self.subsystem.figures()
         };
-        *self.server.ties.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
+        self.server.ties.publish(figures);
     }
 }

@@ -1,10 +1,10 @@
 //! A command in the drive: what is known of it, and how far its segments and pages are.
 
-use crate::Namespace;
 use crate::message::Card;
-use crate::stages::copy::{CopyCursor, CopyStep};
-use crate::stages::entry::{Half, Outcome};
-use nvme::prp::{ListWalk, PrpPlan};
+use crate::stages::copy::CopyStep;
+use crate::stages::entry::{Half, Listing, Outcome};
+use crate::stages::ranges::Ranges;
+use nvme::prp::PrpPlan;
 use nvme::spec::{Failure, Opcode, Status};
 use units::Time;
 
@@ -64,24 +64,19 @@ pub(super) struct Command {
 /// What few commands have.
 #[derive(Clone, Debug, Default)]
 pub(super) struct More {
-    /// The way along the PRP list, while entries are missing.
-    pub(super) walk: Option<ListWalk>,
-    /// List words gathered.
-    pub(super) listed: u16,
-    /// Of a command that runs alone: what is left of its current range after the stretch, and the next range.
+    /// How far its PRP list is here.
+    pub(super) listing: Listing,
+    /// Of a command that runs alone: what is left of its current range after the stretch.
     pub(super) rest: (u64, u64),
-    pub(super) next_range: u16,
-    /// Of a Copy: how far it is, and what it does in the current stretch.
-    pub(super) copying: CopyCursor,
+    /// Of a Dataset Management or Copy: its ranges.
+    pub(super) ranges: Option<Ranges>,
+    /// Of a Copy: what it does in the current stretch.
     pub(super) step: Option<CopyStep>,
     /// Of a fused pair: its Write, whose data are where, and which half is at work.
     pub(super) write: Option<Box<(Card, PrpPlan)>>,
     pub(super) half: Half,
     /// Where it failed.
     failure: Failure,
-    /// Of a Dataset Management command or Copy: its namespace; of the former, whether it deallocates.
-    pub(super) namespace: Option<Namespace>,
-    pub(super) deallocates: bool,
 }
 
 impl Command {
@@ -132,7 +127,7 @@ impl Command {
     /// Whether entries of its PRP list are missing.
     #[inline]
     pub(super) fn is_listing(&self) -> bool {
-        self.more().is_some_and(|more| more.walk.is_some())
+        self.more().is_some_and(|more| !more.listing.is_whole())
     }
 
     /// Of a fused pair, its Write and where that one's data are.

@@ -69,12 +69,10 @@ impl Nvmq {
     fn shortened(&self, queue: QueueId, position: u64, entry: Submission) -> Submission {
         let (drive, words) = (&self.common.drive, entry.0);
         let DsmRange { blocks, slba, .. } = DsmRange::decode([words[RANGE_WORD], words[RANGE_WORD + 1]]);
-        let (scale, most) = (drive.shape().format.sectors(), ordered_sectors(drive, Opcode::WriteZeroes));
-        let end = slba.checked_add(blocks.into()).and_then(|end| end.checked_mul(scale));
-        let is_inside =
-            drive.namespace(entry.namespace()).is_some_and(|space| end.is_some_and(|end| end <= space.sectors));
-        let is_short = (1..=BLOCKS_MAX).contains(&blocks) && u64::from(blocks) * scale <= u64::from(most);
-        if !is_inside || !is_short {
+        let most = u64::from(ordered_sectors(drive, Opcode::WriteZeroes));
+        let space = drive.namespace(entry.namespace());
+        let range = space.and_then(|space| drive.sectors_of(*space, slba, blocks.into()));
+        if !(1..=BLOCKS_MAX).contains(&blocks) || range.is_none_or(|(_, sectors)| sectors > most) {
             return entry;
         }
         let zeroes = Submission::write_zeroes(entry.namespace(), slba, blocks).with_command_id(entry.command_id());

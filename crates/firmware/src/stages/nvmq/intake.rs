@@ -4,11 +4,11 @@ use super::Nvmq;
 use super::command::{Command, Segment};
 use super::deallocation::Ranging;
 use crate::message::*;
-use crate::stages::copy::{self, CopyCursor};
-use crate::stages::entry::{self, HELD, Reach};
-use crate::tables::{ENTRY_WORDS, LIST_WORDS};
-use crate::{Drive, LOCK_REGION, Mutation, Namespace, Note, Tables, Turn, Work};
-use nvme::spec::{DsmRange, Fuse, Opcode, Status, Submission};
+use crate::stages::entry::{self, HELD, Listing, Reach};
+use crate::stages::ranges::{self, Ranges};
+use crate::tables::ENTRY_WORDS;
+use crate::{Drive, LOCK_REGION, Mutation, Note, Tables, Turn, Work};
+use nvme::spec::{Fuse, Opcode, Status, Submission};
 use stage::LineId;
 use units::{QueueId, SECTOR_BYTES};
 
@@ -78,8 +78,9 @@ fn regions(drive: &Drive, Reach { opcode, sector, sectors }: Reach) -> Option<[u
 pub(super) fn set_range(drive: &Drive, command: &mut Command) -> Result<(), Status> {
     if matches!(command.opcode, Opcode::Read | Opcode::Write | Opcode::Compare) {
         let plan = entry::data_plan(drive, &command.card)?;
-        if let Some(walk) = plan.walk() {
-            command.more_mut().walk = Some(walk);
+        let listing = Listing::new(&plan);
+        if !listing.is_whole() {
+            command.more_mut().listing = listing;
         }
         command.plan = Some(plan);
     }
@@ -101,30 +102,15 @@ fn set_segments(drive: &Drive, command: &mut Command, [first, last]: [u64; 2]) {
     command.segments_left = command.segment_count;
 }
 
-/// Fills in what a command's entry says beyond its card.
-fn fill_in(drive: &Drive, command: &mut Command, entry: &Submission) -> Result<(), Status> {
-    let namespace = || drive.namespace(entry.namespace()).copied();
-    match command.opcode {
-        Opcode::Flush => {}
-        Opcode::DatasetManagement => {
-            let more = command.more_mut();
-            (more.namespace, more.deallocates) = (namespace(), entry.dsm_deallocates());
-            command.plan = Some(entry::ranges_plan(&command.card, command.opcode)?);
-        }
-        Opcode::Copy => {
-            let copying = CopyCursor::new(command.card.sector);
-            let more = command.more_mut();
-            (more.namespace, more.copying) = (namespace(), copying);
-            command.plan = Some(entry::ranges_plan(&command.card, command.opcode)?);
-        }
-        _ => set_range(drive, command)?,
+/// Fills in what a command's entry says beyond its card. `list` is the first word of its list buffer.
+fn fill_in(drive: &Drive, command: &mut Command, entry: &Submission, list: usize) -> Result<(), Status> {
+    if let Some(ranges) = Ranges::of(drive, &command.card, entry, list) {
+        command.plan = Some(ranges.plan(&command.card)?);
+        command.more_mut().ranges = Some(ranges);
+    } else if command.opcode != Opcode::Flush {
+        set_range(drive, command)?;
     }
     Ok(())
-}
-
-/// The namespace of a command with ranges.
-fn namespace_of(command: &Command) -> Namespace {
-    command.more().and_then(|more| more.namespace).expect("ranges are of a namespace")
 }
 
 impl Nvmq {
@@ -425,11 +411,11 @@ impl Nvmq {
     /// Begins the command that an entry asks for; its slot.
     fn parse(&mut self, card: &Card, entry: &Submission) -> Result<u16, Status> {
         let opcode = entry::check(&self.common.drive, card, entry)?;
-        if opcode.changes_media() && self.tables.groups.is_read_only() {
+        if entry.changes_media() && self.tables.groups.is_read_only() {
             return Err(Status::WRITE_FAULT);
         }
         let (slot, command) = self.slots.begin(*card, opcode);
-        let filled = fill_in(&self.common.drive, command, entry);
+        let filled = fill_in(&self.common.drive, command, entry, self.tables.list(self.index, slot));
         if filled.is_err() {
             self.slots.remove(slot);
         }
@@ -440,9 +426,8 @@ impl Nvmq {
     pub(super) fn fetch_list(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let command = self.slots.get(slot);
         let Some(more) = command.more() else { return };
-        let Some(run) = more.walk.and_then(|walk| walk.run()) else { return };
-        let local = self.tables.list(self.index, slot) as u64 + u64::from(more.listed);
-        self.copy_list(turn, slot, local, HostPlace::at(run.at, run.words as u32 * 8));
+        let Some((place, local)) = more.listing.next(self.tables.list(self.index, slot)) else { return };
+        self.copy_list(turn, slot, local, place);
     }
 
     fn copy_list(&self, turn: &mut Turn<'_>, slot: u16, local: u64, place: HostPlace) {
@@ -451,33 +436,15 @@ impl Nvmq {
         entry::start_transfer(turn, self.ways.link, transfer);
     }
 
-    /// A part of a PRP list, or the ranges of a Dataset Management command, stand in the list buffer.
+    /// A part of a PRP list, or the ranges of a Dataset Management or Copy, stand in the list buffer.
     pub(super) fn on_list(&mut self, turn: &mut Turn<'_>, done: Transferred) {
         let slot = done.token as u16;
-        match self.slots.get(slot).opcode {
-            Opcode::DatasetManagement => return self.on_ranges(turn, slot),
-            Opcode::Copy => return self.on_copy_ranges(turn, slot),
-            _ => {}
-        }
         let command = self.slots.get_mut(slot);
-        let words = done.aside as usize / 8;
-        let mut fetched = [0; LIST_WORDS];
-        let local = done.local as usize;
-        self.tables.lists.read(local, &mut fetched[..words]);
-        let more = command.more_mut();
-        let walk = more.walk.as_mut().expect("a list is fetched along its walk");
-        match walk.take(&fetched[..words]) {
-            Ok(entries) => {
-                let gathered = entries.len() as u16;
-                more.listed += gathered;
-                if walk.run().is_none() {
-                    more.walk = None;
-                }
-            }
-            Err(status) => {
-                more.walk = None;
-                command.fail(status);
-            }
+        if command.opcode.brings_ranges() {
+            return self.on_ranges(turn, slot);
+        }
+        if let Err(status) = command.more_mut().listing.take(&self.tables.lists, done.aside, done.local) {
+            command.fail(status);
         }
         if self.slots.get(slot).is_listing() {
             self.fetch_list(turn, slot);
@@ -494,78 +461,38 @@ impl Nvmq {
             return;
         }
         let plan = command.plan.expect("ranges lie in host memory");
-        let place = entry::ranges_place(&plan);
-        self.copy_list(turn, slot, self.tables.list(self.index, slot) as u64, place);
+        self.copy_list(turn, slot, self.tables.list(self.index, slot) as u64, ranges::place(&plan));
     }
 
     /// The ranges are here: all are checked before the first is touched.
     fn on_ranges(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let command = self.slots.get(slot);
-        let scale = self.common.drive.shape().format.sectors();
-        let (size, deallocates) = (namespace_of(command).sectors, command.more().is_some_and(|more| more.deallocates));
-        for index in 0..command.card.ranges {
-            let range = self.range(slot, index);
-            let end = range.slba.checked_mul(scale).and_then(|at| at.checked_add(u64::from(range.blocks) * scale));
-            if end.is_none_or(|end| end > size) {
-                self.slots.get_mut(slot).fail(Status::LBA_OUT_OF_RANGE);
-                self.complete(turn, slot);
-                return;
-            }
-        }
-        if !deallocates {
-            // Only the deallocate attribute changes anything; the others are hints.
-            self.complete(turn, slot);
-            return;
+        let command = self.slots.get_mut(slot);
+        let ranges = command.more_mut().ranges.as_mut().expect("they were fetched");
+        match ranges.check(&self.common.drive, &self.tables.lists) {
+            Ok(()) if self.common.settings.has(Mutation::SkipLastRange) => ranges.skip_last(),
+            Ok(()) => {}
+            Err(status) => command.fail(status),
         }
         self.next_stretch(turn, slot);
     }
 
-    fn on_copy_ranges(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let command = self.slots.get(slot);
-        let (card, namespace) = (command.card, namespace_of(command));
-        let list = self.tables.list(self.index, slot);
-        let ranges = (0..card.ranges).map(|index| copy::range(&self.tables.lists, list, index));
-        if let Err(status) = copy::check(&self.common.drive, namespace, card.sector, ranges) {
-            self.slots.get_mut(slot).fail(status);
-        }
-        self.next_stretch(turn, slot);
-    }
-
-    /// The next step of a Copy, which is a stretch of its own.
-    fn next_copy(&self, slot: u16, command: &mut Command) {
-        let (list, namespace, ranges) =
-            (self.tables.list(self.index, slot), namespace_of(command), command.card.ranges);
-        let range = |index| copy::sectors(&self.common.drive, namespace, copy::range(&self.tables.lists, list, index));
-        let more = command.more_mut();
-        more.step = more.copying.next(self.common.drive.sectors_per_page(), ranges, range);
-        more.rest = more.step.map_or((0, 0), |step| (step.sector, u64::from(step.sectors)));
-    }
-
-    fn range(&self, slot: u16, index: u16) -> DsmRange {
-        let mut words = [0; DsmRange::WORDS];
-        let at = self.tables.list(self.index, slot) + usize::from(index) * DsmRange::WORDS;
-        self.tables.lists.read(at, &mut words);
-        DsmRange::decode(words)
-    }
-
-    /// Goes on to the next stretch of a command that runs alone: what is left of its range up to the end of a lock region.
+    /// Goes on to the next stretch of a command that runs alone: what is left of its range up to the end of a lock region, or the next
+    /// step of a Copy.
     pub(super) fn next_stretch(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let scale = self.common.drive.shape().format.sectors();
+        let (drive, lists) = (&self.common.drive, &self.tables.lists);
         let mut command = self.slots.get(slot).clone();
-        if command.opcode == Opcode::Copy && command.status == Status::SUCCESS {
-            self.next_copy(slot, &mut command);
-        }
-        let ranges = if command.opcode == Opcode::Copy { 0 } else { command.card.ranges };
-        let ranges = ranges - u16::from(ranges > 1 && self.common.settings.has(Mutation::SkipLastRange));
+        let (is_good, copies) = (command.status == Status::SUCCESS, command.opcode == Opcode::Copy);
         let more = command.more_mut();
-        while more.rest.1 == 0 && more.next_range < ranges {
-            let base = more.namespace.expect("ranges are of a namespace").base.0;
-            let range = self.range(slot, more.next_range);
-            more.rest = (base + range.slba * scale, u64::from(range.blocks) * scale);
-            more.next_range += 1;
+        match more.ranges.as_mut().filter(|_| is_good && more.rest.1 == 0) {
+            Some(ranges) if copies => {
+                more.step = ranges.next_step(drive, lists);
+                more.rest = more.step.map_or((0, 0), |step| (step.sector, u64::from(step.sectors)));
+            }
+            Some(ranges) => more.rest = ranges.next_stretch(drive, lists),
+            None => {}
         }
         let (sector, sectors) = more.rest;
-        if sectors == 0 || command.status != Status::SUCCESS {
+        if sectors == 0 || !is_good {
             *self.slots.get_mut(slot) = command;
             self.complete(turn, slot);
             return;

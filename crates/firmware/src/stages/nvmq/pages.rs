@@ -8,6 +8,7 @@ use super::ranges::{Left, Member};
 use crate::message::*;
 use crate::stages::choose_trans;
 use crate::stages::entry::{self, Half};
+use crate::stages::sectors::Meant;
 use crate::tables::CacheTag;
 use crate::{Mutation, Turn, Work};
 use nvme::spec::{Opcode, Status};
@@ -158,11 +159,17 @@ impl Nvmq {
         (from as u32, to as u32)
     }
 
+    /// The same, of the drive's page.
+    #[inline]
+    fn meant(&self, slot: u16, page: u32) -> Meant {
+        let command = self.slots.get(slot);
+        let (from, to) = self.sectors_of(command, page);
+        Meant { lpn: Lpn(command.first_page + page), sectors: [from as u8, to as u8] }
+    }
+
     /// A command fails at a page: at the sector of its own so far behind the first that it touches there.
     fn fail_page(&mut self, slot: u16, page: u32, ahead: u32, status: Status) {
-        let command = self.slots.get(slot);
-        let start = u64::from(command.first_page + page) * u64::from(self.common.drive.sectors_per_page());
-        let sector = start + u64::from(self.sectors_of(command, page).0 + ahead);
+        let sector = self.meant(slot, page).first(&self.common.drive) + u64::from(ahead);
         self.slots.get_mut(slot).fail_at(status, sector);
     }
 
@@ -327,11 +334,9 @@ impl Nvmq {
 
     /// Moves a page's sectors between frame and host.
     fn move_page(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32, phase: Phase, aside: u32) {
-        let command = self.slots.get(slot);
-        let (from, to) = self.sectors_of(command, page);
-        let start =
-            u64::from(command.first_page + page) * u64::from(self.common.drive.sectors_per_page()) + u64::from(from);
-        let offset = Bytes((start - command.stretch.0) * SECTOR_BYTES);
+        let (command, meant) = (self.slots.get(slot), self.meant(slot, page));
+        let [from, to] = meant.sectors;
+        let offset = Bytes((meant.first(&self.common.drive) - command.stretch.0) * SECTOR_BYTES);
         let bytes = Bytes(u64::from(to - from) * SECTOR_BYTES);
         let plan = match command.write() {
             Some((_, plan)) if phase == Phase::GatherPaired => plan,
@@ -345,8 +350,8 @@ impl Nvmq {
         let transfer = Transfer {
             lane: if phase == Phase::Scatter { Lane::ToHost } else { Lane::FromHost },
             nvmq: self.index,
-            first_sector: from as u8,
-            lpn: Lpn(command.first_page + page),
+            first_sector: from,
+            lpn: meant.lpn,
             token: tag(slot, phase, page),
             aside,
             local: u64::from(frame),
@@ -389,10 +394,10 @@ impl Nvmq {
         if is_tombstone || !reads || command.card.passes_marked {
             return true;
         }
-        let (from, to) = self.sectors_of(command, page);
-        let unreadable = self.tables.frames.first_unreadable(frame, [from as u8, to as u8]);
+        let Meant { sectors, .. } = self.meant(slot, page);
+        let unreadable = self.tables.frames.first_unreadable(frame, sectors);
         if let Some(sector) = unreadable {
-            self.fail_page(slot, page, u32::from(sector) - from, Status::UNRECOVERED_READ);
+            self.fail_page(slot, page, u32::from(sector - sectors[0]), Status::UNRECOVERED_READ);
         }
         unreadable.is_none()
     }
@@ -400,49 +405,39 @@ impl Nvmq {
     /// Sectors of a page that a Copy reads are kept for its next step.
     fn collect(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32) {
         turn.spend(Work::ServeEntry);
-        let (from, _) = self.sectors_of(self.slots.get(slot), page);
-        let (first, place) = (from as usize * self.common.drive.sector_words(), self.kept_at(slot));
-        self.tables.frames.read(frame, first, &mut self.kept[usize::from(slot)][place.clone()]);
-        self.displace(slot, page, place);
+        self.carry(slot, page, frame);
         self.give_back(turn, slot, page, frame);
     }
 
-    /// Seals what is kept of a Copy's sectors anew, on the way out of their page or into it.
-    fn displace(&mut self, slot: u16, page: u32, kept: std::ops::Range<usize>) {
-        let command = self.slots.get(slot);
-        let first = u64::from(command.first_page + page) * u64::from(self.common.drive.sectors_per_page());
-        let first = first + u64::from(self.sectors_of(command, page).0);
-        self.common.drive.displace(&mut self.kept[usize::from(slot)][kept], first);
-    }
-
-    /// Where the sectors of a Copy's step are, or go, in what is kept for it.
-    fn kept_at(&mut self, slot: u16) -> std::ops::Range<usize> {
+    /// The sectors of a Copy's step go from the page's frame to what is kept for the next one, or come from there.
+    fn carry(&mut self, slot: u16, page: u32, frame: u32) {
         let step = self.slots.get(slot).more().and_then(|more| more.step).expect("a Copy is at a step");
-        let (at, sectors, words) = (step.at as usize, step.sectors as usize, self.common.drive.sector_words());
-        self.kept[usize::from(slot)].resize(self.common.drive.page_words(), 0);
-        at * words..(at + sectors) * words
+        let (meant, drive, frames) = (self.meant(slot, page), &self.common.drive, &self.tables.frames);
+        let kept = &mut self.kept[usize::from(slot)];
+        kept.resize(drive.page_words(), 0);
+        let kept = (&mut kept[..], step.at as usize);
+        match step.deposits {
+            true => meant.deposit(drive, frames, frame, kept),
+            false => meant.collect(drive, frames, frame, kept),
+        }
     }
 
     /// Sectors of the frame get what the command brings: from the host, from another page, zeros, or nothing that can be read.
     fn merge(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32) {
-        let command = self.slots.get(slot);
-        let opcode = command.opcode;
+        let opcode = self.slots.get(slot).opcode;
         if opcode == Opcode::Write {
             self.move_page(turn, slot, page, frame, Phase::Gather, 0);
             return;
         }
-        let (from, to) = self.sectors_of(command, page);
-        let words = self.common.drive.sector_words();
-        let (first, count) = (from as usize * words, (to - from) as usize * words);
+        let meant = self.meant(slot, page);
         if opcode == Opcode::Copy {
             turn.spend(Work::ServeEntry);
-            let place = self.kept_at(slot);
-            self.displace(slot, page, place.clone());
-            self.tables.frames.write(frame, first, &self.kept[usize::from(slot)][place]);
+            self.carry(slot, page, frame);
         } else {
-            self.tables.frames.clear(frame, first, count);
+            let words = meant.words(&self.common.drive);
+            self.tables.frames.clear(frame, words.start, words.len());
         }
-        self.tables.frames.set_readable(frame, [from as u8, to as u8], opcode != Opcode::WriteUncorrectable);
+        self.tables.frames.set_readable(frame, meant.sectors, opcode != Opcode::WriteUncorrectable);
         self.store(turn, slot, page, frame);
     }
 
@@ -460,17 +455,14 @@ impl Nvmq {
         }
         match phase {
             Phase::Gather | Phase::GatherPaired => {
-                let (from, to) = self.sectors_of(self.slots.get(slot), page);
-                self.tables.frames.set_readable(frame, [from as u8, to as u8], true);
+                self.tables.frames.set_readable(frame, self.meant(slot, page).sectors, true);
                 self.store(turn, slot, page, frame);
             }
             Phase::CompareGather => {
                 turn.spend(Work::ComparePage);
-                let (from, to) = self.sectors_of(self.slots.get(slot), page);
-                let apart = self.common.drive.sector_words();
-                let words = from as usize * apart..to as usize * apart;
-                let lpn = Lpn(self.slots.get(slot).first_page + page);
-                let difference = self.tables.frames.compare(lpn, [done.aside, frame], words, apart);
+                let (meant, drive) = (self.meant(slot, page), &self.common.drive);
+                let (both, words) = ([done.aside, frame], meant.words(drive));
+                let difference = self.tables.frames.compare(meant.lpn, both, words, drive.sector_words());
                 self.frames.push(frame);
                 if let Some((sector, status)) = difference {
                     self.fail_page(slot, page, sector, status);

@@ -110,7 +110,7 @@ impl Fetcher {
         let is_read_only = self.tables.groups.is_read_only();
         self.add(turn, |drive, list| {
             let request = Request::new(drive, card, entry, list);
-            let is_refused = is_read_only && request.is_good() && request.changes_media();
+            let is_refused = is_read_only && request.is_good() && entry.changes_media();
             if is_refused { Request::failed(card, list, Status::WRITE_FAULT) } else { request }
         });
     }

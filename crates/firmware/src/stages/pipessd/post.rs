@@ -5,6 +5,7 @@
 use super::note_of;
 use crate::message::*;
 use crate::stages::entry::{self, Half, Outcome};
+use crate::stages::sectors::Meant;
 use crate::tables::{Line, Pipeline, Retired, Watcher};
 use crate::{Drive, Firmware, PipelineStep, Tables, Turn, Work};
 use nvme::spec::{Failure, Status};
@@ -151,22 +152,18 @@ impl Poster {
                 None => self.comparing.push_back(slot),
             },
             PageOperation::Zero | PageOperation::Spoil => {
-                let words = self.words_of(&sub);
+                let words = meant(&sub).words(&self.drive);
                 self.tables.frames.clear(line.frame, words.start, words.len());
                 self.finish(turn, slot);
             }
             PageOperation::Collect => {
-                let (words, kept) = (self.words_of(&sub), self.kept_at(turn, &sub));
-                self.tables.frames.read(line.frame, words.start, &mut self.kept[kept.clone()]);
-                let first = self.sector_of(&sub);
-                self.drive.displace(&mut self.kept[kept], first);
+                let kept = (&mut self.kept[..], staged(&self.pipeline, turn, slot));
+                meant(&sub).collect(&self.drive, &self.tables.frames, line.frame, kept);
                 self.finish(turn, slot);
             }
             PageOperation::Deposit => {
-                let (words, kept) = (self.words_of(&sub), self.kept_at(turn, &sub));
-                let first = self.sector_of(&sub);
-                self.drive.displace(&mut self.kept[kept.clone()], first);
-                self.tables.frames.write(line.frame, words.start, &self.kept[kept]);
+                let kept = (&mut self.kept[..], staged(&self.pipeline, turn, slot));
+                meant(&sub).deposit(&self.drive, &self.tables.frames, line.frame, kept);
                 self.finish(turn, slot);
             }
             PageOperation::Verify
@@ -176,25 +173,6 @@ impl Poster {
             | PageOperation::Fence
             | PageOperation::Nothing => self.finish(turn, slot),
         }
-    }
-
-    /// The payload words of a sub-request's sectors in their frame.
-    fn words_of(&self, sub: &SubRequest) -> std::ops::Range<usize> {
-        let ([from, to], words) = (sub.sectors.map(usize::from), self.drive.sector_words());
-        from * words..to * words
-    }
-
-    /// The first sector of the drive that a sub-request means.
-    fn sector_of(&self, sub: &SubRequest) -> u64 {
-        u64::from(sub.lpn.0) * u64::from(self.drive.sectors_per_page()) + u64::from(sub.sectors[0])
-    }
-
-    /// Where the sectors of a Copy's step are, or go, in what is kept. No other step of any Copy is in the pipeline.
-    fn kept_at(&self, turn: &mut Turn<'_>, sub: &SubRequest) -> std::ops::Range<usize> {
-        let at = self.pipeline.described(turn, sub.slot).first();
-        let (at, sectors) = (usize::from(at.0 as u8), usize::from(sub.sectors[1] - sub.sectors[0]));
-        let words = self.drive.sector_words();
-        at * words..(at + sectors) * words
     }
 
     fn transfer(&mut self, turn: &mut Turn<'_>, slot: u16, lane: Lane, frame: u32) {
@@ -230,7 +208,7 @@ impl Poster {
         let compares = matches!(sub.operation, PageOperation::Compare | PageOperation::CompareAndWrite);
         if compares && self.here(slot).half == Half::Compare {
             turn.spend(Work::ComparePage);
-            let (spare, words) = (done.local as u32, self.words_of(&sub));
+            let (spare, words) = (done.local as u32, meant(&sub).words(&self.drive));
             let frames = &self.tables.frames;
             let difference = frames.compare(sub.lpn, [line.frame, spare], words, self.drive.sector_words());
             self.spares.push(spare);
@@ -271,13 +249,14 @@ impl Poster {
 
     /// Where a sub-request failed: at a sector of those that it means, if it is of a page at all.
     fn failure(&self, turn: &mut Turn<'_>, sub: &SubRequest, ahead: u32) -> Failure {
+        let sector = meant(sub).first(&self.drive) + u64::from(ahead);
         match sub.operation {
             PageOperation::Nothing | PageOperation::Fence => Failure::default(),
             PageOperation::Collect | PageOperation::Deposit => {
                 let range = (self.pipeline.described(turn, sub.slot).first().0 >> 8) as u8;
-                Failure { range, ..Failure::at(self.sector_of(sub) + u64::from(ahead)) }
+                Failure { range, ..Failure::at(sector) }
             }
-            _ => Failure::at(self.sector_of(sub) + u64::from(ahead)),
+            _ => Failure::at(sector),
         }
     }
 
@@ -311,6 +290,15 @@ impl Poster {
             }
         }
     }
+}
+
+fn meant(sub: &SubRequest) -> Meant {
+    Meant { lpn: sub.lpn, sectors: sub.sectors }
+}
+
+/// The sector where a Copy's step has its own in the page that is kept. No other step of any Copy is in the pipeline.
+fn staged(pipeline: &Pipeline, turn: &mut Turn<'_>, slot: u16) -> usize {
+    usize::from(pipeline.described(turn, slot).first().0 as u8)
 }
 
 impl Stage<Firmware> for Poster {

@@ -19,23 +19,22 @@ impl Worker {
             self.fail_page(Status::UNRECOVERED_READ, u32::from(sector - task.sectors[0]));
             return self.unlock(turn);
         }
-        let (words, kept) = (self.words_of(&task), self.kept_at(&task));
+        let (meant, staged) = (task.meant(), usize::from(task.staged));
         match task.operation {
             PageOperation::Read => self.transfer(turn, Lane::ToHost, line),
             PageOperation::Write => self.transfer(turn, Lane::FromHost, line),
             PageOperation::Compare | PageOperation::CompareAndWrite => self.transfer(turn, Lane::FromHost, self.spare),
             PageOperation::Zero | PageOperation::Spoil => {
+                let words = meant.words(&self.shared.drive);
                 frames.clear(line, words.start, words.len());
                 self.on_data(turn);
             }
             PageOperation::Collect => {
-                frames.read(line, words.start, &mut self.kept[kept.clone()]);
-                self.displace(&task, kept);
+                meant.collect(&self.shared.drive, &frames, line, (&mut self.kept[..], staged));
                 self.on_data(turn);
             }
             PageOperation::Deposit => {
-                self.displace(&task, kept.clone());
-                frames.write(line, words.start, &self.kept[kept]);
+                meant.deposit(&self.shared.drive, &frames, line, (&mut self.kept[..], staged));
                 self.on_data(turn);
             }
             PageOperation::Verify | PageOperation::VerifyUnmarked => self.on_data(turn),
@@ -43,26 +42,6 @@ impl Worker {
                 unreachable!("it has no data")
             }
         }
-    }
-
-    /// The payload words of a task's sectors in their frame.
-    fn words_of(&self, task: &PageTask) -> std::ops::Range<usize> {
-        let ([from, to], words) = (task.sectors.map(usize::from), self.shared.drive.sector_words());
-        from * words..to * words
-    }
-
-    /// Where the sectors of a Copy's step are, or go, in what is kept for it.
-    fn kept_at(&self, task: &PageTask) -> std::ops::Range<usize> {
-        let words = self.shared.drive.sector_words();
-        let (at, sectors) = (usize::from(task.staged), usize::from(task.sectors[1] - task.sectors[0]));
-        at * words..(at + sectors) * words
-    }
-
-    /// Seals what is kept of a task's sectors anew, on the way out of their page or into it.
-    fn displace(&mut self, task: &PageTask, kept: std::ops::Range<usize>) {
-        let drive = &self.shared.drive;
-        let first = u64::from(task.lpn.0) * u64::from(drive.sectors_per_page()) + u64::from(task.sectors[0]);
-        drive.displace(&mut self.kept[kept], first);
     }
 
     fn transfer(&mut self, turn: &mut Turn<'_>, lane: Lane, frame: u32) {
@@ -88,7 +67,7 @@ impl Worker {
         let line = self.shared.pool.line(task.lpn);
         if matches!(task.operation, PageOperation::Compare | PageOperation::CompareAndWrite) {
             turn.spend(Work::ComparePage);
-            let (words, frames) = (self.words_of(&task), &self.shared.tables.frames);
+            let (words, frames) = (task.meant().words(&self.shared.drive), &self.shared.tables.frames);
             let (both, apart) = ([self.frame(), self.spare], self.shared.drive.sector_words());
             if let Some((sector, status)) = frames.compare(task.lpn, both, words, apart) {
                 self.fail_page(status, sector);

@@ -9,67 +9,16 @@
 //! rests; among the host's pages they would be moved on and on, with whatever group they share with these. It is only opened when it is
 //! needed, and where there are groups to spare. After a power cut nothing tells it from others: what is left of it is filled as they are.
 
+use super::reckoning::Reckoned;
 use super::room::{Begin, Room};
 use super::{Placed, Places, Waiting};
 use crate::message::{MergeStep, ReclaimRequest};
-use crate::policies::shares;
 use crate::stages::free::FreeGroups;
-use crate::tables::{PageMap, RESERVED_GROUPS};
-use crate::{BlockGroups, Mapping, Mutation, Settings, Tables, Turn, Work};
+use crate::tables::PageMap;
+use crate::{BlockGroups, Mutation, Settings, Tables, Turn, Work};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
-
-/// Groups that a TRANS thread keeps open at a time: one on each of its share of the dies. They are part of the space that is not
-/// the host's, so at most a thirty-second of the groups it owns.
-pub(crate) fn write_points(dies: usize, groups: usize) -> usize {
-    dies.min(groups / 32).max(1)
-}
-
-/// The same of thread `index`.
-pub fn write_points_of(groups: &BlockGroups, index: u32) -> u32 {
-    write_points(groups.dies().div_ceil(groups.threads()) as usize, groups.owned_count(index) as usize) as u32
-}
-
-/// Groups that whoever has `spares` groups beyond what it needs has reclaimed at a time, where that many may be: no more than a
-/// quarter of those, for each keeps one free, and no more than are filled, which would find no die to go to.
-pub(crate) fn victims_at_a_time(most: u16, spares: u32, filled: u32) -> u32 {
-    u32::from(most).min(spares / 4).min(filled).max(1)
-}
-
-/// What a TRANS thread asks BGC for at a time at most: victims, or steps of merges.
-pub(crate) fn reclaims_at_a_time(settings: &Settings, tables: &Tables) -> u32 {
-    match &tables.mapping {
-        Mapping::Page(_) => settings.reclaim.victims.into(),
-        Mapping::Hybrid(map) => map.merges_at_a_time(),
-    }
-}
-
-/// Pages that may be on their way out of the victims of a TRANS thread at a time, each with one of its transactions. Merges are many, and
-/// each has its own bound.
-pub(crate) fn moves_at_a_time(settings: &Settings, tables: &Tables, trans: u8) -> u32 {
-    let groups = &tables.groups;
-    match tables.mapping {
-        Mapping::Page(_) => {
-            let transactions =
-                u32::from(settings.reclaim.window_per_group).saturating_mul(write_points_of(groups, trans.into()));
-            transactions.saturating_mul(groups.planes())
-        }
-        Mapping::Hybrid(_) => u32::MAX,
-    }
-}
-
-/// Free groups that the host may not have while so many victims are reclaimed: what all of them hold must find room before any of them is
-/// erased. One has [`RESERVED_GROUPS`], which is enough for another of the background too, and each further one a group.
-pub(crate) fn kept_for(victims: u32) -> u32 {
-    RESERVED_GROUPS + victims - 1
-}
-
-/// Free groups from which on reclaim is asked for, where so many are kept and so many are filled: of several victims the further ones
-/// before the host has to stop, so that it goes on while they are emptied.
-pub(super) fn low_water(filled: u32, kept: u32, victims: u32) -> u32 {
-    filled.max(kept + victims - 1)
-}
 
 /// Dies with long lines that a page passes by at most.
 const PASSES: usize = 8;
@@ -117,14 +66,14 @@ impl PagePlaces {
     pub(super) fn new(index: u8, settings: &Settings, map: PageMap, tables: &Arc<Tables>, is_paced: bool) -> Self {
         let groups = &tables.groups;
         let free = FreeGroups::new(groups, index, 1, groups.dies());
-        let (owned, points) = (groups.owned_count(index.into()) as usize, write_points_of(groups, index.into()));
+        let reckoned = Reckoned::of(index.into(), map.pages(), settings, tables);
+        let (owned, points) = (groups.owned_count(index.into()) as usize, reckoned.filled);
         let mut open: Vec<_> = groups.reopened(index.into()).map(|(group, next)| WritePoint { group, next }).collect();
         let closings = (owned - free.len()) as u32;
         let closed = if free.len() > 0 { close_surplus(groups, &mut open, points as usize, closings) } else { 0 };
         for point in &open {
             tables.die_points.fetch_add(groups.die(point.group) as usize, 1);
         }
-        let mapped = shares(settings.split, map.pages(), settings.parts.trans)[usize::from(index)];
         let unfilled = (!open.is_empty()).then(|| unfilled(&open, groups.pages()));
         PagePlaces {
             index,
@@ -138,7 +87,7 @@ impl PagePlaces {
             usual: 0,
             met: 0,
             closings: closings + closed,
-            room: Room::new(index, settings, tables, is_paced, Begin { mapped, free, points, unfilled }),
+            room: Room::new(index, settings, tables, is_paced, Begin { reckoned, free, unfilled }),
             tables: tables.clone(),
             filled: None,
             tombstones: tables.tombstones_of(index.into()),
@@ -159,7 +108,7 @@ impl PagePlaces {
     }
 
     /// Whether there is anything to put a page in. Without, the host has been told to wait, but for what comes last of all.
-    fn has_room(&self) -> bool {
+    fn has_any_place(&self) -> bool {
         self.has_open() || self.room.free() > 0
     }
 
@@ -339,7 +288,7 @@ impl Places for PagePlaces {
     }
 
     fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Placed> {
-        if !self.has_room() {
+        if !self.has_any_place() {
             return None;
         }
         // Looked at first, so that what is known of the old place is near when it is superseded.
@@ -391,7 +340,7 @@ impl Places for PagePlaces {
     }
 
     fn bury(&mut self, turn: &mut Turn<'_>, lpns: &[Lpn], before: &mut Vec<Option<Ppn>>) -> Option<Ppn> {
-        if !self.has_room() {
+        if !self.has_any_place() {
             return None;
         }
         let to = self.allocate(turn, self.room.closed_to_host());

@@ -1,7 +1,7 @@
 //! What a TRANS thread of page mapping has to put pages in: when the host has to wait for more, and what BGC is asked for.
 
 use super::pace::Pace;
-use super::page::{kept_for, low_water, victims_at_a_time};
+use super::reckoning::{Reckoned, kept_for, low_water, victims_at_a_time};
 use crate::stages::free::FreeGroups;
 use crate::tables::{RESERVED_GROUPS, SCRUB_ABOVE};
 use crate::{GroupState, Settings, Tables};
@@ -13,8 +13,7 @@ pub(super) struct Room {
     index: u8,
     tables: Arc<Tables>,
     free: FreeGroups,
-    /// Groups that are filled at a time.
-    points: u32,
+    reckoned: Reckoned,
     /// What the host's writes go by while groups are reclaimed; none if they wait for a group.
     pace: Option<Pace>,
     /// Whether cold groups are moved while the drive is busy.
@@ -24,8 +23,7 @@ pub(super) struct Room {
     victims: u32,
     /// As many as that if there are enough spare ones.
     victims_max: u16,
-    /// Groups that the logical pages, open groups and the buffer need, and how many there are beyond those.
-    needed: u32,
+    /// Groups beyond those that are needed.
     spares: u32,
     /// Whether a power cut left fewer free groups than victims need, and they have not become enough since.
     is_short: bool,
@@ -35,11 +33,8 @@ pub(super) struct Room {
 
 /// What a thread has when the drive is switched on.
 pub(super) struct Begin {
-    /// Its logical pages.
-    pub(super) mapped: u64,
+    pub(super) reckoned: Reckoned,
     pub(super) free: FreeGroups,
-    /// Groups that it fills at a time.
-    pub(super) points: u32,
     /// Pages of those that are open which were not given out yet, if any is open.
     pub(super) unfilled: Option<u32>,
 }
@@ -47,19 +42,18 @@ pub(super) struct Begin {
 impl Room {
     /// That of thread `index`. `is_paced` says whether it is told what leaves victims.
     pub(super) fn new(index: u8, settings: &Settings, tables: &Arc<Tables>, is_paced: bool, begin: Begin) -> Self {
-        let Begin { mapped, free, points, unfilled } = begin;
+        let Begin { reckoned, free, unfilled } = begin;
         let pages = tables.groups.pages();
         let in_pages = free.len() as u64 * u64::from(pages) + u64::from(unfilled.unwrap_or(0));
         let mut room = Room {
             index,
             tables: tables.clone(),
             free,
-            points,
+            reckoned,
             pace: is_paced.then(|| Pace::new(pages, in_pages)),
             levels: settings.reclaim.wear_gap > 0 && settings.reclaim.wear_share > 0.0,
             victims: 1,
             victims_max: settings.reclaim.victims,
-            needed: mapped.div_ceil(pages.into()) as u32 + points + tables.backup.room(),
             spares: 0,
             is_short: false,
             barren: false,
@@ -72,10 +66,9 @@ impl Room {
 
     /// How many spare groups there are, by those that are in use, and so how many can be reclaimed at a time.
     pub(super) fn count_spares(&mut self) {
-        let groups = &self.tables.groups;
-        let owned = groups.owned_count(self.index.into());
-        self.spares = (owned - groups.lost(self.index.into())).saturating_sub(self.needed);
-        let filled = if self.pace.is_some() && !self.levels { self.points.max(2) } else { self.points };
+        self.spares = self.reckoned.spares(&self.tables.groups, self.index.into());
+        let filled = self.reckoned.filled;
+        let filled = if self.pace.is_some() && !self.levels { filled.max(2) } else { filled };
         self.victims = victims_at_a_time(self.victims_max, self.spares, filled);
     }
 
@@ -97,7 +90,7 @@ impl Room {
     }
 
     /// Whether there are groups to spare for one that cold pages go to, which has room for no others: it takes as much from what garbage
-    /// there is to reclaim.
+    /// there is to reclaim. Before BGC looks for such pages it asks for at least as many, by another sum ([`crate::Spares::can_level`]).
     pub(super) fn can_level(&self) -> bool {
         self.spares > 2 * RESERVED_GROUPS
     }
@@ -155,7 +148,8 @@ impl Room {
         }
         let kept = match self.pace {
             Some(_) => {
-                let half = (self.points / 2).min(self.spares / 4).max(u32::from(self.victims > self.points));
+                let filled = self.reckoned.filled;
+                let half = (filled / 2).min(self.spares / 4).max(u32::from(self.victims > filled));
                 RESERVED_GROUPS.max(self.kept_for_bgc()) + half
             }
             None => kept_for(self.victims).max(self.kept_for_bgc()),
@@ -223,7 +217,7 @@ impl Room {
 
     /// Free groups from which on reclaim is asked for, those for the buffer among them.
     fn low_water(&self) -> usize {
-        low_water(self.points + self.tables.backup.room(), self.kept(), self.victims) as usize
+        low_water(self.reckoned.filled + self.tables.backup.room(), self.kept(), self.victims) as usize
     }
 
     /// A page leaves a victim.

@@ -1,7 +1,6 @@
 //! What a TRANS thread works with while its drive is overwritten: preconditioning leaves it that.
 
-use super::page::{kept_for, low_water, victims_at_a_time, write_points_of};
-use crate::policies::shares;
+use super::reckoning::{Reckoned, kept_for, low_water, victims_at_a_time};
 use crate::{Drive, Settings, Tables};
 
 /// Groups of a TRANS thread, or of whoever has all of them, when it begins to have another one reclaimed.
@@ -15,11 +14,8 @@ pub struct Working {
 
 /// How many groups a TRANS thread fills, and how many it has beyond what it needs.
 fn filled_and_spare(drive: &Drive, settings: &Settings, tables: &Tables, index: u16) -> (u32, u32) {
-    let groups = &tables.groups;
-    let filled = write_points_of(groups, index.into());
-    let mapped = shares(settings.split, drive.pages(), settings.parts.trans)[usize::from(index)];
-    let needed = mapped.div_ceil(groups.pages().into()) as u32 + filled + tables.backup.room();
-    (filled, groups.owned_count(index.into()).saturating_sub(needed))
+    let reckoned = Reckoned::of(index, drive.pages(), settings, tables);
+    (reckoned.filled, reckoned.spares(&tables.groups, index))
 }
 
 /// Those of a TRANS thread: as many are free as it asks for a victim with. Of the groups beyond what it needs at least half hold garbage

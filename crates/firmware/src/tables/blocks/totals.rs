@@ -1,12 +1,12 @@
 //! What groups come to, kept where one of them changes: who asks looks through none of them.
 
-use super::{BlockGroups, GroupState, STATES};
+use super::{BlockGroups, GroupState};
 use crate::tables::LINE_WORDS;
 use stage::{SharedMemory, Words};
 use units::Ppn;
 
 /// In the first line, behind a word for each state: the most erases of a group that holds data.
-const MOST: usize = STATES.len();
+const MOST: usize = GroupState::ALL.len();
 /// In the same: erases of the journal's groups.
 const JOURNAL: usize = MOST + 1;
 

@@ -136,21 +136,15 @@ impl LinkStage {
         turn: &mut Turn<'_>,
         DoorbellWrite { queue: id, completions, value }: DoorbellWrite,
     ) {
-        let rung = match completions {
-            false => match self.queues.get_mut(id.index()).and_then(Option::as_mut) {
-                Some(queue) => {
-                    let rung = queue.submissions.ring(value).is_ok();
-                    if rung && queue.put_off == 0 {
-                        self.arbiter.ready(id);
-                        self.admit(turn);
-                    }
-                    rung
-                }
-                None => false,
-            },
-            true => self.on_completions_taken(turn, id, value),
-        };
-        self.usage.bad_doorbells += u64::from(!rung);
+        if completions {
+            return self.on_completions_taken(turn, id, value);
+        }
+        let Some(queue) = self.queues.get_mut(id.index()).and_then(Option::as_mut) else { return };
+        // What makes no sense moves nothing.
+        if queue.submissions.ring(value).is_ok() && queue.put_off == 0 {
+            self.arbiter.ready(id);
+            self.admit(turn);
+        }
     }
 
     /// Lets commands in, as the arbiter chooses and as far as there is capacity. A queue whose host takes no completions waits when so many
@@ -167,7 +161,7 @@ impl LinkStage {
             }
             let queue = self.queues[id.index()].as_mut().expect("only queues that exist are ready");
             let (backlog, undealt) = (queue.backlog(), self.admission.window(queue).saturating_sub(queue.undealt()));
-            let room = queue.room(self.tables.ring()).min(undealt).min(self.admission.credits).min(FETCH_BATCH);
+            let room = queue.room(self.tables.ring).min(undealt).min(self.admission.credits).min(FETCH_BATCH);
             let commands = grant.commands.min(backlog).min(room);
             self.arbiter.give_back(grant, grant.commands - commands);
             if commands == 0 || commands == backlog {

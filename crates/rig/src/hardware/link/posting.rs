@@ -44,15 +44,11 @@ impl LinkStage {
     }
 
     /// The host has taken completions: what waits for room in their queue goes on. Whether there is such a queue, and so many were in it.
-    pub(super) fn on_completions_taken(&mut self, turn: &mut Turn<'_>, id: QueueId, head: u32) -> bool {
-        let Some(completions) = self.completions.get_mut(id.index()).and_then(Option::as_mut) else { return false };
-        if completions.queue.ring(head).is_err() {
-            return false;
-        }
-        if std::mem::take(&mut completions.held_back) {
+    pub(super) fn on_completions_taken(&mut self, turn: &mut Turn<'_>, id: QueueId, head: u32) {
+        let Some(completions) = self.completions.get_mut(id.index()).and_then(Option::as_mut) else { return };
+        if completions.queue.ring(head).is_ok() && std::mem::take(&mut completions.held_back) {
             self.post_all(turn, id);
         }
-        true
     }
 
     /// Moves the completions of a submission queue that stand whole in its CQ buffer, in order, a batch at a time: another one when that
@@ -74,7 +70,7 @@ impl LinkStage {
     fn take_whole(&mut self, turn: &mut Turn<'_>, id: QueueId) -> usize {
         let queue = self.queues[id.index()].as_mut().expect("it exists");
         let completions = self.completions[queue.completions.index()].as_mut().expect("it exists");
-        let (mut entries, was_full) = (0, queue.room(self.tables.ring()) == 0);
+        let (mut entries, was_full) = (0, queue.room(self.tables.ring) == 0);
         while queue.posted < queue.announced && entries < POST_BATCH {
             let place = self.tables.place(id, queue.posted) * 2;
             let first = self.tables.cq_buffer.get(place);
@@ -140,7 +136,6 @@ impl LinkStage {
     fn raise(&mut self, turn: &mut Turn<'_>, vector: u16, due: Option<Due>) {
         match due {
             Some(Due::Now) if !self.pending.raise(vector) => {
-                self.usage.interrupts += 1;
                 turn.send(self.interrupts, Interrupt { vector });
             }
             Some(Due::At(at)) if !std::mem::replace(&mut self.vectors[usize::from(vector)].put_off, true) => {
