@@ -14,7 +14,7 @@ fn both_worlds_count_the_same() {
     for &architecture in ARCHITECTURES {
         let name = architecture.name();
         let small = Small { architecture, queues: 1, depth: 1, ..Small::default() };
-        let phase = || mixed("mixed", 3, small.sectors(), 3_000);
+        let phase = || mixed("mixed", 3, small.sectors(), 1_500);
         // Work that waits for an idle drive: a machine that is busy with other things leaves it as much time as it likes.
         let mut device = small.device();
         device.settings.reclaim.background = false;

@@ -34,8 +34,8 @@ fn each_phase_has_what_its_stages_did_without_its_warm_up() {
         let mut device = small.device();
         device.timed = false;
         let phase =
-            |seed, warm_up_ios| Phase { warm_up_ios, ..mixed("mixed", seed, small.sectors(), warm_up_ios + 2_000) };
-        let phases = vec![phase(1, 500), phase(2, 8_000)];
+            |seed, warm_up_ios| Phase { warm_up_ios, ..mixed("mixed", seed, small.sectors(), warm_up_ios + 1_000) };
+        let phases = vec![phase(1, 250), phase(2, 4_000)];
         let ran = run_on_threads(&device, "small", 1, phases, Layout::on(2), Some(Span::from_secs(60)));
         let ran = ran.unwrap_or_else(|error| panic!("{}: {error}", architecture.name()));
         let messages = |summary: &Summary| summary.hardware.get("link").expect("it has a link").messages;
