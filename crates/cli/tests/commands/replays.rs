@@ -210,8 +210,7 @@ fn what_ignores_times_takes_a_trace_of_any_length() {
     let json = flashloom(&[&["replay", argument(&odd), "--json", "-"][..], &crate::shell::SMALL].concat()).json();
     assert_eq!(json["trace"]["span_ns"], serde_json::Value::Null, "more than 64 bits hold");
     let timed = replay(&["--mode", "timed"]);
-    let said =
-        "error: --speed is 1; expected at least 2.223e0: line 3 comes 20000000 s after line 1, and a replay lasts";
+    let said = "error: --speed is 1; expected at least 2.223: line 3 comes 20000000 s after line 1, and a replay lasts";
     assert!(timed.code == 2 && timed.err.starts_with(said), "{timed:?}");
     let lenient = replay(&["--mode", "timed", "--lenient"]);
     assert!(lenient.err.starts_with("skipped line 2: Timestamp is \"5183995 s after the first\""), "{lenient:?}");

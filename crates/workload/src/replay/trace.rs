@@ -265,7 +265,11 @@ impl Trace {
     }
 }
 
-fn checked_speed(speed: f64) -> Result<f64, UnusableParameter> {
+/// What a trace can be played at.
+///
+/// # Errors
+/// A speed that no timed replay has, whatever the trace.
+pub fn checked_speed(speed: f64) -> Result<f64, UnusableParameter> {
     checked_number("speed", speed, 1e-6, 1e6)
 }
 
