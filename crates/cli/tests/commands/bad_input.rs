@@ -267,7 +267,7 @@ fn a_workload_of_which_nothing_can_be_sent_is_refused_in_either_world() {
         let blocks = ["--set", "device.lba_bytes=4096", "--set", "workload.warm_up_ios=0"];
         let ended = flashloom(&[&words[..], &blocks].concat());
         assert_eq!(ended.code, 2, "{ended:?}");
-        for said in ["error: workload barren: none of ", "Deallocate of 512 B at ", "of 4.1 kB\n", "device.lba_bytes"] {
+        for said in ["error: workload barren: none of ", "Deallocate of 512 B at ", "of 4 KiB\n", "device.lba_bytes"] {
             assert!(ended.err.contains(said), "{said}: {ended:?}");
         }
     }

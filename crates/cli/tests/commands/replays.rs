@@ -99,7 +99,7 @@ fn the_trace_is_introduced_before_the_result() {
     let trace = &small(&["replay", argument(&only), "--json", "-"]).json()["trace"];
     assert_eq!((&trace["read_bytes_mean"], trace["write_bytes_mean"].as_f64()), (&Value::Null, Some(4096.0)));
     let out = small(&["replay", argument(&only)]).out;
-    assert!(out.contains("1 request to 1 device (spc)") && out.contains("0.0 % reads; mean write 4.1 kB\n"), "{out}");
+    assert!(out.contains("1 request to 1 device (spc)") && out.contains("0.0 % reads; mean write 4 KiB\n"), "{out}");
     let out = small(&["replay", argument(&file("units.mqsim", b"500 3 64 8 1\n900 1 72 16 0\n"))]).out;
     assert!(out.contains("assumed: "), "{out}");
 }
