@@ -203,7 +203,7 @@ impl CheckArguments {
                 Ok(())
             }
             Some(Found { after, error, repeat, smallest_error, smallest }) => {
-                let message = format!("after {after} runs that held: {error}\nto repeat it: {repeat}");
+                let message = format!("after {} that held: {error}\nto repeat it: {repeat}", report::of(after, "run"));
                 let help = format!("the smallest run that fails: {smallest}\n{smallest_error}");
                 Err(over(FaultFound { message, help }, written, shell))
             }

@@ -10,7 +10,7 @@ use crate::table::table;
 use clap::Args;
 use firmware::architecture::Drawing;
 use flash::CellKind;
-use report::bandwidth;
+use report::{bandwidth, nanos, of};
 use rig::config::{Resolved, Row};
 use serde::Serialize;
 use serde_json::json;
@@ -105,29 +105,36 @@ impl<'a> Description<'a> {
             (
                 "array",
                 format!(
-                    "{} channels x {} packages x {} dies x {} planes x {} blocks x {} pages of {}: {}",
-                    shape.channels,
-                    shape.packages_per_channel,
-                    shape.dies_per_package,
-                    shape.planes_per_die,
-                    shape.blocks_per_plane,
-                    shape.pages_per_block,
-                    shape.page,
+                    "{} of {}: {}",
+                    [
+                        of(shape.channels.into(), "channel"),
+                        of(shape.packages_per_channel.into(), "package"),
+                        of(shape.dies_per_package.into(), "die"),
+                        of(shape.planes_per_die.into(), "plane"),
+                        of(shape.blocks_per_plane.into(), "block"),
+                        of(shape.pages_per_block.into(), "page"),
+                    ]
+                    .join(" x "),
+                    shape.page.binary(),
                     device.geometry.capacity()
                 ),
             ),
-            ("capacity", format!("{} in {} namespace(s)", device.user, device.namespaces.len())),
+            ("capacity", format!("{} in {}", device.user, of(device.namespaces.len() as u64, "namespace"))),
             (
                 "link",
-                format!("{} each way after packet headers, {} one way", device.link.effective(), device.link.flight),
+                format!(
+                    "{} each way after packet headers, {} one way",
+                    device.link.effective(),
+                    nanos(device.link.flight.nanos_f64())
+                ),
             ),
             (
                 "processor",
                 format!(
-                    "{}: {cores} of {} cores, {} hardware threads each, {} MHz",
+                    "{}: {cores} of {}, {} each, {} MHz",
                     processor.name,
-                    processor.cores,
-                    processor.threads_per_core,
+                    of(processor.cores.into(), "core"),
+                    of(processor.threads_per_core.into(), "hardware thread"),
                     processor.clock.0 / 1_000_000
                 ),
             ),

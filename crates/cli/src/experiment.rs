@@ -132,8 +132,8 @@ fn placed(placement: &Placement) -> String {
     let Placement { cores, iops, limits, runs, ended, .. } = placement;
     let delivered = |(workload, iops): (&String, &u64)| format!("{workload} {iops} IOPS ({})", limits[workload]);
     let iops: Vec<String> = iops.iter().map(delivered).collect();
-    let cores = report::of((*cores).into(), "core");
-    format!("{cores}: {}\n  {}\n  {runs} runs; {ended}\n", iops.join(", "), placement.threads())
+    let (cores, runs) = (report::of((*cores).into(), "core"), report::of(*runs as u64, "run"));
+    format!("{cores}: {}\n  {}\n  {runs}; {ended}\n", iops.join(", "), placement.threads())
 }
 
 /// Where a path leads, whether there is a file yet or not; nowhere without its folder.
@@ -293,7 +293,7 @@ impl Carried {
         let (runs, kept) = outcome.runs;
         let kept = if kept > 0 { format!(", {kept} of them kept from before") } else { String::new() };
         let files: Vec<String> = files.iter().map(|path| Path::display(path).to_string()).collect();
-        text + &format!("\n  {runs} runs{kept}; {}\n\n", files.join(" "))
+        text + &format!("\n  {}{kept}; {}\n\n", report::of(runs as u64, "run"), files.join(" "))
     }
 
     fn traces(&self, experiment: &Experiment, outcome: &Outcome) -> String {
@@ -309,7 +309,7 @@ impl Carried {
             let [recorded, generated] = ["trace", "generated"].map(|which| described(&trace["statistics"][which]));
             let skipped = match trace["skipped"].as_u64().unwrap_or_default() {
                 0 => String::new(),
-                count => format!("; {} skipped as unusable", report::of(count, "line")),
+                count => format!("; {count} skipped as unusable"),
             };
             format!(
                 "  {file} beside {workload}: {}\n    the trace      {recorded}{skipped}\n    the generated  {generated}\n",

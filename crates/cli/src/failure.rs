@@ -61,14 +61,6 @@ pub(crate) fn report(error: &anyhow::Error, shell: &mut Shell<'_>) -> u8 {
     code(error)
 }
 
-/// The exit code of a command that did nothing but write.
-pub(crate) fn code_of(written: anyhow::Result<()>, otherwise: u8) -> u8 {
-    match written {
-        Err(error) if !is_closed(&error) => UNUSABLE,
-        _ => otherwise,
-    }
-}
-
 /// The fault that a command found, whatever became of the words about it: what could not be written is a note beside the fault.
 pub(crate) fn over(
     fault: impl Into<anyhow::Error>,

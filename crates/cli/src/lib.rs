@@ -51,12 +51,20 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, shell: &mut Shell<'_>)
         Err(refused) => {
             let refused = suggest_key(refused, verb.as_deref());
             let text = shell.styled(&refused.render());
-            let asked = matches!(refused.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            let written = if asked { shell.say(&text) } else { shell.warn(&text) };
-            return failure::code_of(written.map_err(Into::into), if asked { 0 } else { failure::UNUSABLE });
+            if !matches!(refused.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
+                // As in [`failure::report`].
+                let _ = shell.warn(&text);
+                return failure::UNUSABLE;
+            }
+            return ended(shell.say(&text).map_err(Into::into), shell);
         }
     };
-    match command.run(shell) {
+    ended(command.run(shell), shell)
+}
+
+/// Tells of an error; the exit code.
+fn ended(done: anyhow::Result<()>, shell: &mut Shell<'_>) -> u8 {
+    match done {
         Ok(()) => failure::DONE,
         Err(error) => failure::report(&error, shell),
     }

@@ -8,11 +8,13 @@ use clap::builder::PossibleValuesParser;
 use firmware::architecture::{ARCHITECTURES, Architecture, ThreadCounts};
 use firmware::{MUTATIONS, Planted, Seeds};
 use lab::{EXPERIMENTS, Experiment, placements as placements_of_the_repository, sheets};
+use report::{bandwidth, count, nanos};
 use rig::config::{CHOICES, DEVICES, Layers, Named, PROCESSORS};
 use serde::Serialize;
 use std::path::PathBuf;
-use workload::WORKLOADS;
+use std::slice;
 use workload::replay::FORMATS;
+use workload::{Definition, Published, WORKLOADS, Workload};
 
 /// What `list` is told.
 #[derive(Args)]
@@ -30,7 +32,13 @@ pub(crate) struct ListArguments {
 struct Entry {
     name: String,
     summary: String,
+    /// What people read beside the name, where that is not the summary.
+    #[serde(skip)]
+    columns: Vec<String>,
 }
+
+/// The head of the table of drives, the only one whose columns do not speak for themselves.
+const DRIVES: [&str; 7] = ["", "read", "write", "random read", "random write", "read latency", "write latency"];
 
 type List = fn() -> anyhow::Result<Vec<Entry>>;
 
@@ -52,10 +60,17 @@ impl ListArguments {
         let json = shell.json(self.json.as_deref())?;
         let list = LISTS.iter().find(|(what, _)| *what == self.what).expect("the parser admits no other").1;
         let entries = list()?;
-        let rows: Vec<Vec<String>> =
-            entries.iter().map(|entry| vec![entry.name.clone(), entry.summary.clone()]).collect();
-        if rows.is_empty() {
+        let is_of_drives = self.what == "drives";
+        let mut rows = if is_of_drives { vec![DRIVES.map(str::to_owned).to_vec()] } else { Vec::new() };
+        rows.extend(entries.iter().map(|entry| {
+            let columns = if entry.columns.is_empty() { slice::from_ref(&entry.summary) } else { &entry.columns[..] };
+            [slice::from_ref(&entry.name), columns].concat()
+        }));
+        if entries.is_empty() {
             shell.say(&format!("This version has no {}.\n", self.what))?;
+        } else if is_of_drives {
+            shell.say(&table(shell.page, &rows, &[1, 2, 3, 4, 5, 6]))?;
+            shell.say("  Their sources are in --json and in devices/reference-drives.toml.\n")?;
         } else {
             shell.say(&table(shell.page, &rows, &[]))?;
         }
@@ -64,7 +79,7 @@ impl ListArguments {
 }
 
 fn entry(name: &str, summary: impl Into<String>) -> Entry {
-    Entry { name: name.into(), summary: summary.into() }
+    Entry { name: name.into(), summary: summary.into(), columns: Vec::new() }
 }
 
 fn architectures() -> anyhow::Result<Vec<Entry>> {
@@ -91,7 +106,19 @@ fn drives() -> anyhow::Result<Vec<Entry>> {
             format!("{name} {}", value.map_or_else(|| "unknown".into(), |value| value.to_string()))
         };
         let figures: Vec<String> = sheet.figures().into_iter().map(figure).collect();
-        entry(&sheet.name, format!("{}: {} ({})", sheet.summary, figures.join(", "), sheet.source))
+        let summary = format!("{}: {} ({})", sheet.summary, figures.join(", "), sheet.source);
+        let rate = |rate: Option<f64>| rate.map_or_else(|| "-".into(), bandwidth);
+        let iops = |iops: Option<f64>| iops.map_or_else(|| "-".into(), count);
+        let latency = |micros: Option<f64>| micros.map_or_else(|| "-".into(), |micros| nanos(micros * 1e3));
+        let columns = vec![
+            rate(sheet.sequential_read_bytes_per_s),
+            rate(sheet.sequential_write_bytes_per_s),
+            iops(sheet.random_read_iops),
+            iops(sheet.random_write_iops),
+            latency(sheet.read_latency_us),
+            latency(sheet.write_latency_us),
+        ];
+        Entry { name: sheet.name.clone(), summary, columns }
     };
     Ok(sheets().into_iter().map(line).collect())
 }
@@ -107,7 +134,18 @@ fn summaries(catalogue: &[Named], flag: &str, key: &str) -> anyhow::Result<Vec<E
 }
 
 fn workloads() -> anyhow::Result<Vec<Entry>> {
-    Ok(WORKLOADS.iter().map(|workload| entry(workload.name, workload.recipe().summary)).collect())
+    let line = |workload: &Workload| {
+        let summary = workload.recipe().summary;
+        let columns = match workload.definition {
+            Definition::Drawn(_) => Vec::new(),
+            Definition::Statistical(Published { read_ratio, mean_kib, randomness }) => {
+                let [reads, random] = [read_ratio, randomness].map(|share| (share * 1e4).round() / 1e2);
+                vec![format!("{summary}: {reads} % reads, {mean_kib} KiB, {random} % random")]
+            }
+        };
+        Entry { name: workload.name.into(), summary, columns }
+    };
+    Ok(WORKLOADS.iter().map(line).collect())
 }
 
 fn formats() -> anyhow::Result<Vec<Entry>> {

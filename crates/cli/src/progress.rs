@@ -79,7 +79,7 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    /// How many runs there are is known when the first of them is over.
+    /// How many runs there are is known when all combinations are checked.
     pub(crate) fn new(watched: bool, name: &str) -> Runs {
         let bar = if watched { ProgressBar::new(0) } else { ProgressBar::hidden() };
         bar.set_style(ProgressStyle::with_template("{prefix} {spinner} {elapsed}").expect("a template of ours"));
@@ -110,17 +110,21 @@ impl Runs {
         self.bar.suspend(write)
     }
 
-    /// A run is over.
+    /// A combination is checked, or a run is over.
     pub(crate) fn show(&self, progress: &lab::Progress<'_>) {
-        let is_first = self.bar.length() == Some(0);
-        self.bar.set_length(progress.total as u64);
-        self.bar.set_position(progress.done as u64);
-        self.bar.set_message(progress.point.to_owned());
-        if is_first {
-            // Only now: the line is drawn at any time, and would say that there are no runs.
-            let style = "{prefix} {bar:24} {pos} of {len} runs, {eta} left ({msg})";
-            self.bar.set_style(ProgressStyle::with_template(style).expect("a template of ours"));
-        }
+        let (done, total, style) = match *progress {
+            lab::Progress::Checked { done, total } => {
+                (done, total, "{prefix} {bar:24} checking {pos} of {len} combinations, {eta} left")
+            }
+            lab::Progress::Ran { done, total, point } => {
+                self.bar.set_message(point.to_owned());
+                (done, total, "{prefix} {bar:24} {pos} of {len} runs, {eta} left ({msg})")
+            }
+        };
+        self.bar.set_length(total as u64);
+        self.bar.set_position(done as u64);
+        // Only now: the line is drawn at any time, and would say that there is nothing to do.
+        self.bar.set_style(ProgressStyle::with_template(style).expect("a template of ours"));
     }
 }
 

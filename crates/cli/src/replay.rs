@@ -15,7 +15,8 @@ use std::path::{Path, PathBuf};
 use units::{Bytes, SECTOR_BYTES, is_called};
 use workload::Source;
 use workload::replay::{
-    Bounds, CountUnit, Devices, Event, FORMATS, Mode, Options, TimeUnit, Trace, TraceSummary, format_named,
+    Bounds, CountUnit, Devices, Event, FORMATS, Mode, Options, TimeUnit, Trace, TraceSummary, checked_speed,
+    format_named,
 };
 
 /// What messages call a trace that comes from there.
@@ -154,14 +155,14 @@ impl ReplayArguments {
         if are_apart { &found.devices } else { &[] }
     }
 
-    /// Queues that are kept full have no speed to be played at. Whether it is a number to play a trace at, the trace says.
+    /// Queues that are kept full have no speed to be played at. Whether it is fast enough for a trace, the trace says.
     fn check_speed(&self) -> anyhow::Result<()> {
         match self.speed {
             Some(speed) if self.mode == Timing::Closed => {
                 let message = format!("--speed is {}; expected --mode timed beside it", workload::short_number(speed));
                 Err(unusable(message, "without --mode timed the queues are kept full, whatever times the trace has"))
             }
-            _ => Ok(()),
+            _ => checked_speed(self.speed()).map(drop).map_err(|error| unusable(format!("--{error}"), "")),
         }
     }
 

@@ -115,16 +115,12 @@ impl<'a> Shell<'a> {
 
     /// A message's text with an attribute, where messages are coloured.
     pub(crate) fn paint(&self, code: &str, text: &str) -> String {
-        if self.watched && self.page_takes_colour() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
+        if self.watched && Page::takes_colour() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
     }
 
     /// Text of the command-line parser.
     pub(crate) fn styled(&self, text: &StyledStr) -> String {
-        if self.watched && self.page_takes_colour() { text.ansi().to_string() } else { text.to_string() }
-    }
-
-    fn page_takes_colour(&self) -> bool {
-        std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+        if self.watched && Page::takes_colour() { text.ansi().to_string() } else { text.to_string() }
     }
 
     /// A heading of a result.

@@ -63,6 +63,8 @@ pub struct Experiment {
 #[derive(Debug)]
 pub(crate) struct Axis {
     pub(crate) name: String,
+    /// Where it is named, from one.
+    pub(crate) line: usize,
     /// The key whose values it has, where they are not choices.
     pub(crate) key: Option<String>,
     /// The column of the groups that its choices are in.
@@ -303,7 +305,9 @@ fn axes(raw: &[file::Axis], spans: &Spans<'_>) -> Result<Vec<Axis>, LabError> {
             return Err(spans.refuse("axis.choice", &one.name, format!("a choice with {column}")));
         }
         let values = match (&axis.key, axis.values.is_empty(), axis.choice.is_empty()) {
-            (Some(key), false, true) => axis.values.iter().map(|value| keyed(key, value, spans)).collect(),
+            (Some(key), false, true) => {
+                axis.values.iter().map(|value| keyed(key, value, spans)).collect::<Result<_, _>>()?
+            }
             (None, true, false) => {
                 let choices = axis.choice.iter().enumerate();
                 choices.map(|(at, choice)| chosen(index, at, choice, spans)).collect()
@@ -312,15 +316,19 @@ fn axes(raw: &[file::Axis], spans: &Spans<'_>) -> Result<Vec<Axis>, LabError> {
         };
         let key = axis.key.as_ref().map(|key| key.get_ref().clone());
         let group = axis.group.as_ref().map(|group| group.get_ref().clone());
-        axes.push(Axis { name: name.clone(), key, group, values: in_forms(values, axis, spans)? });
+        let (line, values) = (spans.line(&axis.name), in_forms(values, axis, spans)?);
+        axes.push(Axis { name: name.clone(), line, key, group, values });
     }
     Ok(axes)
 }
 
-fn keyed(key: &Spanned<String>, value: &Spanned<toml::Value>, spans: &Spans<'_>) -> AxisValue {
+fn keyed(key: &Spanned<String>, value: &Spanned<toml::Value>, spans: &Spans<'_>) -> Result<AxisValue, LabError> {
+    if value.get_ref().as_float().is_some_and(|number| !number.is_finite()) {
+        return Err(spans.refuse("axis.values", value, "a finite number"));
+    }
     let line = spans.line(value);
     let set = Assignment { key: key.get_ref().clone(), line, value: spans.written(value).to_owned() };
-    AxisValue { shown: json(value.get_ref()), set: vec![set], group: None, quick: true, tiny: true }
+    Ok(AxisValue { shown: json(value.get_ref()), set: vec![set], group: None, quick: true, tiny: true })
 }
 
 fn chosen(axis: usize, at: usize, choice: &file::Choice, spans: &Spans<'_>) -> AxisValue {
@@ -463,10 +471,13 @@ fn search_of(raw: &file::Search, axes: &[Axis], metrics: &[Metric], spans: &Span
         let others = "that no other row decides (relative_to, scaled_with, spread_over, mean_over): rows are compared after the search";
         return Err(spans.refuse("search.metric", &raw.metric, format!("a metric {others}")));
     }
+    if !raw.at_least.get_ref().is_finite() {
+        return Err(spans.refuse("search.at_least", &raw.at_least, "a finite number"));
+    }
     Ok(Search {
         axis: axis_named(axes, "search.axis", &raw.axis, spans)?,
         metric: metric.ok_or_else(known)?,
-        at_least: raw.at_least,
+        at_least: *raw.at_least.get_ref(),
         across: across.collect::<Result<_, _>>()?,
     })
 }

@@ -1,7 +1,7 @@
 //! An experiment's file as it is written: tables and keys, nothing checked but their names and types.
 
 use crate::LabError;
-use rig::config::{line_of, syntax};
+use rig::config::{line_of, path_below, syntax};
 use serde::de::{IgnoredAny, IntoDeserializer};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -116,7 +116,7 @@ pub(crate) struct Choice {
 pub(crate) struct Search {
     pub(crate) axis: Spanned<String>,
     pub(crate) metric: Spanned<String>,
-    pub(crate) at_least: f64,
+    pub(crate) at_least: Spanned<f64>,
     /// Axes all of whose values have to reach it.
     #[serde(default)]
     pub(crate) across: Vec<Spanned<String>>,
@@ -296,8 +296,7 @@ impl Spans<'_> {
 
     fn collect(&self, prefix: &str, table: &DeTable<'_>, found: &mut Vec<Assignment>) {
         for (name, value) in table.iter() {
-            let key =
-                if prefix.is_empty() { name.get_ref().to_string() } else { format!("{prefix}.{}", name.get_ref()) };
+            let key = path_below(prefix, name.get_ref());
             match value.get_ref() {
                 DeValue::Table(inner) => self.collect(&key, inner, found),
                 _ => {

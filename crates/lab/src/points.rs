@@ -4,6 +4,8 @@ use crate::LabError;
 use crate::experiment::{Axis, AxisValue, Experiment, Size};
 use crate::file::{Assignment, RowsOf};
 use crate::placement;
+use crate::runner::Progress;
+use crate::store::fnv;
 use crate::traces::{self, Recorded};
 use crate::varied::{check_sets, key_of};
 use rig::config::{ConfigError, Layers, Resolved, World};
@@ -11,6 +13,9 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 use workload::replay::Trace;
+
+/// Most combinations of values in one experiment: what each run is made of is kept from before the first to the end, some 30 KB.
+const COMBINATIONS_MAX: usize = 10_000;
 
 /// One run.
 pub(crate) struct Point {
@@ -55,6 +60,10 @@ pub(crate) struct Given<'a> {
     /// The user's assignments, over everything else.
     pub(crate) sets: &'a [String],
     pub(crate) traces: Option<&'a Path>,
+    /// Whether every device is drawn, too.
+    pub(crate) drawn: bool,
+    /// Told of every combination that is checked.
+    pub(crate) watch: &'a (dyn Fn(&Progress<'_>) + Sync),
 }
 
 /// All runs of an experiment, resolved; what cannot be is found before the first of them begins.
@@ -64,10 +73,11 @@ pub(crate) fn tasks(experiment: &Experiment, given: &Given<'_>) -> Result<Vec<Ta
         Some(folder) => traces::find(folder, &experiment.traces)?,
         None => Vec::new(),
     };
-    let kept = |axis: &'_ Axis| axis.values.iter().filter(|value| value.is_in(given.size)).count();
-    let counts: Vec<usize> = experiment.axes.iter().map(kept).collect();
-    let mut tasks: Vec<(Vec<usize>, Task)> = Vec::new();
-    for indices in combinations(&counts) {
+    let counts = counts(experiment, given.size)?;
+    let (mut tasks, mut drawn): (Vec<(Vec<usize>, Task)>, _) = (Vec::new(), BTreeSet::new());
+    let combinations = combinations(&counts);
+    let total = combinations.len();
+    for (indices, done) in combinations.into_iter().zip(1..) {
         let chosen: Vec<&AxisValue> =
             indices.iter().zip(&experiment.axes).map(|(&at, axis)| nth(axis, at, given.size)).collect();
         let mut points = vec![point(experiment, given, &chosen, None)?];
@@ -76,6 +86,10 @@ pub(crate) fn tasks(experiment: &Experiment, given: &Given<'_>) -> Result<Vec<Ta
                 points.push(point(experiment, given, &chosen, Some(replayed))?);
             }
         }
+        if given.drawn {
+            points.iter().try_for_each(|point| draw(point, &mut drawn))?;
+        }
+        (given.watch)(&Progress::Checked { done, total });
         let Some(search) = &experiment.search else {
             tasks.extend(points.into_iter().map(|point| (Vec::new(), Task { steps: vec![vec![point]] })));
             continue;
@@ -112,6 +126,37 @@ fn check_beside(experiment: &Experiment, given: &Given<'_>, tasks: &[Task]) -> R
             let known: BTreeSet<&str> = phases().map(|phase| phase.written.as_str()).collect();
             return Err(wanted.astray(&experiment.file, &known.into_iter().collect::<Vec<_>>().join(", ")));
         }
+    }
+    Ok(())
+}
+
+/// How many values each axis has in this form, where there are not too many combinations of them.
+fn counts(experiment: &Experiment, size: Size) -> Result<Vec<usize>, LabError> {
+    let kept = |axis: &'_ Axis| axis.values.iter().filter(|value| value.is_in(size)).count();
+    let counts: Vec<usize> = experiment.axes.iter().map(kept).collect();
+    let combinations = counts.iter().fold(1_u128, |product, &count| product.saturating_mul(count as u128));
+    if combinations <= COMBINATIONS_MAX as u128 {
+        return Ok(counts);
+    }
+    let axes = experiment.axes.iter().zip(&counts);
+    let longest = axes.clone().max_by_key(|(_, count)| **count).map_or(1, |(axis, _)| axis.line);
+    let values: Vec<String> = axes.map(|(axis, count)| format!("{count} of {}", axis.name)).collect();
+    Err(LabError::Refused {
+        file: experiment.file.clone(),
+        line: longest,
+        key: "axis".into(),
+        found: format!("{}: {combinations} combinations", values.join(" x ")),
+        expected: format!("{COMBINATIONS_MAX} at most, each of which is a run"),
+    })
+}
+
+/// Draws the device of a point, unless it was drawn of one that differs in nothing but what it is asked to do.
+fn draw(point: &Point, drawn: &mut BTreeSet<u64>) -> Result<(), LabError> {
+    let rows = point.resolved.rows().filter(|row| !["workload.", "run."].iter().any(|top| row.key.starts_with(top)));
+    let device: String = rows.map(|row| format!("{} = {}\n", row.key, row.value)).collect();
+    if drawn.insert(fnv(device.as_bytes())) {
+        let drawing = point.resolved.draw(&point.resolved.plan());
+        drawing.map_err(|error| LabError::Run { point: point.named.clone(), error: error.into() })?;
     }
     Ok(())
 }

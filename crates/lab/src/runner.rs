@@ -10,7 +10,6 @@ use crate::store::Store;
 use host::{Pace, Phase, Rounds};
 use rig::PlanError;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -32,19 +31,29 @@ pub struct Orders<'a> {
     pub out: Option<&'a Path>,
     /// The user's traces.
     pub traces: Option<&'a Path>,
-    /// Told of every run that is over.
+    /// Told of every combination that is checked, and of every run that is over.
     pub watch: &'a (dyn Fn(&Progress<'_>) + Sync),
 }
 
 /// How far an experiment has come.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress<'a> {
-    /// Runs that are over.
-    pub done: usize,
-    /// Runs there are, at most: a search ends before the last of them.
-    pub total: usize,
-    /// The one that has just ended.
-    pub point: &'a str,
+pub enum Progress<'a> {
+    /// No run has begun.
+    Checked {
+        /// Combinations of values whose runs can be.
+        done: usize,
+        /// Combinations there are.
+        total: usize,
+    },
+    /// All runs can be.
+    Ran {
+        /// Runs that are over.
+        done: usize,
+        /// Runs there are, at most: a search ends before the last of them.
+        total: usize,
+        /// The one that has just ended.
+        point: &'a str,
+    },
 }
 
 impl Experiment {
@@ -53,9 +62,8 @@ impl Experiment {
     /// # Errors
     /// Anything about the file or its configurations, before the first run; a run that fails; results that cannot be kept.
     pub fn carry_out(&self, orders: &Orders<'_>) -> Result<Outcome, LabError> {
-        let given = Given { size: orders.size, sets: orders.sets, traces: orders.traces };
-        let tasks = tasks(self, &given)?;
-        draw(&tasks)?;
+        let Orders { size, sets, traces, watch, .. } = *orders;
+        let tasks = tasks(self, &Given { size, sets, traces, drawn: true, watch })?;
         let store = orders.out.map(Store::open).transpose()?;
         let total = tasks.iter().flat_map(|task| &task.steps).map(Vec::len).sum();
         let crew =
@@ -81,28 +89,9 @@ impl Experiment {
     /// # Errors
     /// As [`Experiment::carry_out`] before its first run.
     pub fn check(&self, size: Size, drawn: bool) -> Result<usize, LabError> {
-        let tasks = tasks(self, &Given { size, sets: &[], traces: None })?;
-        if drawn {
-            draw(&tasks)?;
-        }
+        let tasks = tasks(self, &Given { size, sets: &[], traces: None, drawn, watch: &|_| {} })?;
         Ok(tasks.iter().flat_map(|task| &task.steps).map(Vec::len).sum())
     }
-}
-
-/// Draws the device of every point, each once that differs in more than what it is asked to do.
-fn draw(tasks: &[Task]) -> Result<(), LabError> {
-    let mut known = BTreeSet::new();
-    for point in tasks.iter().flat_map(|task| &task.steps).flatten() {
-        let rows =
-            point.resolved.rows().filter(|row| !["workload.", "run."].iter().any(|top| row.key.starts_with(top)));
-        let device: String = rows.map(|row| format!("{} = {}\n", row.key, row.value)).collect();
-        if !known.insert(device) {
-            continue;
-        }
-        let drawn = point.resolved.draw(&point.resolved.plan());
-        drawn.map_err(|error| LabError::Run { point: point.named.clone(), error: error.into() })?;
-    }
-    Ok(())
 }
 
 /// Which trace was replayed in place of which workload, and what that means.
@@ -191,7 +180,7 @@ impl Crew<'_> {
             (None, None) => run(point)?,
         };
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        (self.orders.watch)(&Progress { done, total: self.total, point: &point.named });
+        (self.orders.watch)(&Progress::Ran { done, total: self.total, point: &point.named });
         Ok(Ran { point, phases, reached: None })
     }
 }

@@ -3,15 +3,16 @@
 mod axes;
 
 use crate::file;
-use crate::{EXPERIMENTS, Experiment, Idle, LabError, Orders, Outcome, Size, placements};
+use crate::{EXPERIMENTS, Experiment, Idle, LabError, Orders, Outcome, Progress, Size, placements};
 use firmware::architecture::ARCHITECTURES;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 fn carry_out(experiment: &Experiment, jobs: usize, out: Option<&PathBuf>) -> Result<Outcome, LabError> {
-    let (out, watch) = (out.map(PathBuf::as_path), &|_: &crate::Progress<'_>| {});
+    let (out, watch) = (out.map(PathBuf::as_path), &|_: &Progress<'_>| {});
     experiment.carry_out(&Orders { size: Size::Tiny, sets: &[], jobs, out, traces: None, watch })
 }
 
@@ -363,6 +364,9 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
             "[search]\naxis = \"depth\"\nmetric = \"relative\"\nat_least = 1.0\n\n[[plot]]",
             "search.metric is \"relative\"; expected a metric that no other row decides (relative_to,",
         ),
+        ("[[plot]]", "[search]\naxis = \"depth\"\nmetric = \"iops\"\nat_least = nan\n\n[[plot]]", "finite number"),
+        ("[1, 2, 8]\ntiny", "[1, -inf, 8]\ntiny", "depth.toml:15: axis.values is -inf; expected a finite number"),
+        ("host.queues = 1", "\"host.queues\" = 1", "depth.toml:9: unknown key \"host.queues\"; did you mean"),
         ("title = \"Depth\"", "titel = \"Depth\"", "depth.toml:2:1: unknown field `titel`"),
         ("\"host.depth\"", "\"host.dept\"", "depth.toml:15: unknown key host.dept; did you mean host.depth?"),
         ("values = [1, 2, 8]", "values = [1, 2, 9]", "depth.toml:16: axis.tiny is 8; expected one of 1, 2, 9"),
@@ -427,7 +431,10 @@ fn a_key_that_an_axis_varies_cannot_be_set_for_all_runs() {
     let orders = Orders { size: Size::Tiny, sets: &sets, jobs: 1, out: None, traces: None, watch: &|_| {} };
     let complaint = sweep(SWEEP).unwrap().carry_out(&orders).expect_err("an axis has it").to_string();
     assert_eq!(complaint, "--set host.depth=4: expected a key that depth does not vary; its axis depth does");
-    assert!(sweep(SWEEP).unwrap().carry_out(&Orders { sets: &sets[..1], ..orders }).is_ok());
+    let are_runs = Mutex::new(Vec::new());
+    let watch = |told: &Progress<'_>| are_runs.lock().unwrap().push(matches!(told, Progress::Ran { total: 6, .. }));
+    assert!(sweep(SWEEP).unwrap().carry_out(&Orders { sets: &sets[..1], watch: &watch, ..orders }).is_ok());
+    assert_eq!(are_runs.into_inner().unwrap(), [[false; 6], [true; 6]].concat(), "all are checked before the first");
     // Whatever else tells two choices apart, both rows said of it what neither was. What all say alike is no part of their names.
     let sets = ["firmware.address_split=plain".into()];
     let told_apart = SWEEP.replace("\"xor\" }, {", "\"xor\", set.lock.forwarding = false }, {");

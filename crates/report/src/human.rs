@@ -23,7 +23,7 @@ fn scaled(value: f64, units: &[&str]) -> String {
 }
 
 /// `950`, `12.3 k`, `1.36 M`.
-pub(crate) fn count(value: f64) -> String {
+pub fn count(value: f64) -> String {
     if value < 999.5 && value.fract() == 0.0 {
         return format!("{value:.0}");
     }
@@ -31,7 +31,7 @@ pub(crate) fn count(value: f64) -> String {
 }
 
 /// A length of time given in ns: `930 ns`, `53.0 µs`, `1.30 ms`, `2.10 s`.
-pub(crate) fn nanos(value: f64) -> String {
+pub fn nanos(value: f64) -> String {
     match value {
         0.0 => "0 ns".to_owned(),
         value => scaled(value, &["ns", "µs", "ms", "s"]),

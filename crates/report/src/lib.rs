@@ -3,7 +3,7 @@
 //! # Invariants
 //! - Times in a [`Summary`] are nanoseconds and sizes bytes; keys are added, never renamed.
 //! - A part that an architecture does not have is absent, not zero; a figure of nothing is null.
-//! - Nothing here prints or reads a clock: text is returned. Only [`Page::of_terminal`] looks at the environment.
+//! - Nothing here prints or reads a clock: text is returned. Only [`Page`] looks at the environment.
 //!
 //! # What it leaves out
 //! Measuring: whoever runs a device fills the summary in. Pictures: `lab` draws them.
@@ -37,7 +37,7 @@ pub use compare::compare;
 pub use cores::{BUSIEST_CORE, BusiestCore, Cores};
 pub use csv::{Csv, Field, runs_csv};
 pub use histogram::{Histogram, Latency};
-pub use human::{bandwidth, of};
+pub use human::{bandwidth, count, nanos, of};
 pub use interval::Sample;
 pub use limits::NEAR_FULL;
 pub use machine::MachineThread;

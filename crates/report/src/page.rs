@@ -23,13 +23,19 @@ impl Page {
     /// A plain page of 100 columns, as for a file.
     pub const PLAIN: Page = Page { width: WIDTH, colour: false, is_terminal: false };
 
-    /// The page that standard output is: its width if it is a terminal, colours unless `NO_COLOR` is set (<https://no-color.org>).
+    /// The page that standard output is: its width if it is a terminal, colours if terminals take them.
     pub fn of_terminal() -> Page {
         if !std::io::stdout().is_terminal() {
             return Page::PLAIN;
         }
         let width = Table::new().width().map_or(WIDTH, usize::from).clamp(*WIDTHS.start(), *WIDTHS.end());
-        Page { width, colour: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()), is_terminal: true }
+        Page { width, colour: Page::takes_colour(), is_terminal: true }
+    }
+
+    /// Whether text on a terminal may be coloured: unless `NO_COLOR` is set (<https://no-color.org>), or `TERM` is `dumb`.
+    pub fn takes_colour() -> bool {
+        let is_unset = |name| std::env::var_os(name).is_none_or(|value| value.is_empty());
+        is_unset("NO_COLOR") && std::env::var_os("TERM").is_none_or(|terminal| terminal != "dumb")
     }
 
     /// `text` with an ANSI attribute around it, or as it is.

@@ -74,8 +74,9 @@ fn headline(page: Page, summary: &Summary, out: &mut String) {
     let digest = summary.digest.as_ref().map(|digest| format!(", digest {digest}")).unwrap_or_default();
     *out += &page.wrap("  ", &format!("world {}, seed {}{digest}", summary.world, summary.seed));
     if let Some(trace) = &summary.trace {
+        // Lines of a text, records of a binary trace.
         let skipped =
-            if trace.skipped > 0 { format!(", {} skipped", of(trace.skipped, "line")) } else { String::new() };
+            if trace.skipped > 0 { format!(", {} more skipped as unusable", trace.skipped) } else { String::new() };
         let requests = count(trace.requests as f64);
         let replayed = format!(
             "replayed from {} ({}, {}), which has {requests} requests{skipped}",

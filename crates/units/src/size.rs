@@ -43,6 +43,14 @@ impl Bytes {
     pub const fn mib(count: u64) -> Self {
         Bytes(count << 20)
     }
+    /// As the sizes of pages and requests are said, in units of 1,024: `512 B`, `4 KiB`, `7.5 KiB`.
+    pub fn binary(self) -> String {
+        if self.0 < 1 << 10 {
+            return format!("{} B", self.0);
+        }
+        let (count, unit) = scaled(self.0, 1024.0, &["KiB", "MiB", "GiB"]);
+        format!("{count} {unit}")
+    }
     /// Whether a text is a number with a unit of size, however many bytes that is.
     pub fn is_size(text: &str) -> bool {
         measure(text).is_some_and(|(_, suffix)| SUFFIXES.iter().any(|(name, _)| *name == suffix))
@@ -88,13 +96,39 @@ impl Mul<u64> for Bytes {
 impl fmt::Display for Bytes {
     /// Decimal units with one digit: `4.8 GB`, `512 B`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let bytes = self.0 as f64;
-        match self.0 {
-            0..1_000 => write!(f, "{} B", self.0),
-            1_000..1_000_000 => write!(f, "{:.1} kB", bytes / 1e3),
-            1_000_000..1_000_000_000 => write!(f, "{:.1} MB", bytes / 1e6),
-            1_000_000_000..1_000_000_000_000 => write!(f, "{:.1} GB", bytes / 1e9),
-            _ => write!(f, "{:.1} TB", bytes / 1e12),
+        if self.0 < 1_000 {
+            return write!(f, "{} B", self.0);
         }
+        let (count, unit) = scaled(self.0, 1e3, &["kB", "MB", "GB", "TB"]);
+        write!(f, "{count:.1} {unit}")
+    }
+}
+
+/// A number of bytes in the first unit, each `step` times the one before, in which fewer than `step` are left once they are rounded to a
+/// tenth.
+fn scaled(bytes: u64, step: f64, units: &[&'static str]) -> (f64, &'static str) {
+    let mut left = bytes as f64;
+    let (last, smaller) = units.split_last().expect("a list of units is a constant");
+    for unit in smaller {
+        left /= step;
+        let rounded = (left * 10.0).round() / 10.0;
+        if rounded < step {
+            return (rounded, unit);
+        }
+    }
+    ((left / step * 10.0).round() / 10.0, last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Bytes;
+
+    #[test]
+    fn sizes_change_their_unit_where_they_round_up() {
+        let drives = [512, 4_096, 999_949, 999_950, 999_997_440, 1_024_000_000, 7_000_000_000_000_000];
+        let shown = ["512 B", "4.1 kB", "999.9 kB", "1.0 MB", "1.0 GB", "1.0 GB", "7000.0 TB"];
+        assert_eq!(drives.map(|bytes| Bytes(bytes).to_string()), shown);
+        let pages = [512, 4_096, 7_680, 1_048_575, 1 << 20, 3 << 29].map(|bytes| Bytes(bytes).binary());
+        assert_eq!(pages, ["512 B", "4 KiB", "7.5 KiB", "1 MiB", "1 MiB", "1.5 GiB"]);
     }
 }

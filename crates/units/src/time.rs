@@ -229,16 +229,15 @@ impl fmt::Display for Time {
 }
 
 impl fmt::Display for Span {
-    /// The largest unit that leaves at least one whole: `1.300 ms`, `53.000 us`, `208 ps`.
+    /// The largest unit of which there is at least one, once it is rounded to three decimals: `1.3 ms`, `53 us`, `208 ps`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let picos = self.0 as f64;
-        match self.0 {
-            0..1_000 => write!(f, "{} ps", self.0),
-            1_000..1_000_000 => write!(f, "{:.3} ns", picos / 1e3),
-            1_000_000..1_000_000_000 => write!(f, "{:.3} us", picos / 1e6),
-            1_000_000_000..1_000_000_000_000 => write!(f, "{:.3} ms", picos / 1e9),
-            _ => write!(f, "{:.3} s", picos / 1e12),
+        const UNITS: [(&str, f64); 5] = [("s", 1e12), ("ms", 1e9), ("us", 1e6), ("ns", 1e3), ("ps", 1.0)];
+        if self.0 == 0 {
+            return f.write_str("0 s");
         }
+        let rounded = UNITS.map(|(name, unit)| ((self.0 as f64 / unit * 1e3).round() / 1e3, name));
+        let (count, name) = rounded.into_iter().find(|(count, _)| *count >= 1.0).expect("a picosecond is one");
+        write!(f, "{count} {name}")
     }
 }
 
@@ -255,8 +254,8 @@ mod tests {
 
     #[test]
     fn spans_print_in_the_largest_whole_unit() {
-        assert_eq!(Span::from_micros(1_300).to_string(), "1.300 ms");
-        assert_eq!(Span::from_picos(208).to_string(), "208 ps");
-        assert_eq!(Span::from_nanos_f64(0.93e3).to_string(), "930.000 ns");
+        let spans = [0, 208, 930_000, 53_000_000, 1_300_000_000, 999_999_600_000, 86_400_000_000_000_000];
+        let shown = ["0 s", "208 ps", "930 ns", "53 us", "1.3 ms", "1 s", "86400 s"];
+        assert_eq!(spans.map(|picos| Span::from_picos(picos).to_string()), shown);
     }
 }

@@ -122,6 +122,9 @@ pub(crate) fn checked_number(field: &str, found: f64, low: f64, high: f64) -> Re
 
 /// A number as short as it can be written without loss: plain decimals of 1e300 are three hundred digits.
 pub fn short_number(number: f64) -> String {
+    if number.is_nan() {
+        return "nan".into();
+    }
     let (plain, scientific) = (number.to_string(), format!("{number:e}"));
     if plain.len() > 20 && scientific.len() < plain.len() { scientific } else { plain }
 }

@@ -372,9 +372,9 @@ fn a_summary_tells_a_newcomer_what_was_read() {
     let trace = read(b"0 5 8 2 1\n3000 4 0 8 0\n", &Options::default()).unwrap();
     assert_eq!(
         trace.summary().to_string(),
-        "2 requests to 2 devices (mqsim)\n50.0 % reads; mean read 1.0 kB, mean write 4.1 kB\n\
+        "2 requests to 2 devices (mqsim)\n50.0 % reads; mean read 1 KiB, mean write 4 KiB\n\
          100.0 % do not continue the request before; 50.0 % off 4 KiB boundaries\n\
-         touches 8.2 kB in pages of 4 KiB, up to 5.1 kB; spans 3.000 us\n\
+         touches 8.2 kB in pages of 4 KiB, up to 5.1 kB; spans 3 us\n\
          assumed: read as mqsim: time in ns, size in sectors; mqsim, ssdsim and disksim have the same shape"
     );
 }

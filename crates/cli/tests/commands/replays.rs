@@ -99,7 +99,7 @@ fn the_trace_is_introduced_before_the_result() {
     let trace = &small(&["replay", argument(&only), "--json", "-"]).json()["trace"];
     assert_eq!((&trace["read_bytes_mean"], trace["write_bytes_mean"].as_f64()), (&Value::Null, Some(4096.0)));
     let out = small(&["replay", argument(&only)]).out;
-    assert!(out.contains("1 request to 1 device (spc)") && out.contains("0.0 % reads; mean write 4.1 kB\n"), "{out}");
+    assert!(out.contains("1 request to 1 device (spc)") && out.contains("0.0 % reads; mean write 4 KiB\n"), "{out}");
     let out = small(&["replay", argument(&file("units.mqsim", b"500 3 64 8 1\n900 1 72 16 0\n"))]).out;
     assert!(out.contains("assumed: "), "{out}");
 }
@@ -210,8 +210,7 @@ fn what_ignores_times_takes_a_trace_of_any_length() {
     let json = flashloom(&[&["replay", argument(&odd), "--json", "-"][..], &crate::shell::SMALL].concat()).json();
     assert_eq!(json["trace"]["span_ns"], serde_json::Value::Null, "more than 64 bits hold");
     let timed = replay(&["--mode", "timed"]);
-    let said =
-        "error: --speed is 1; expected at least 2.223e0: line 3 comes 20000000 s after line 1, and a replay lasts";
+    let said = "error: --speed is 1; expected at least 2.223: line 3 comes 20000000 s after line 1, and a replay lasts";
     assert!(timed.code == 2 && timed.err.starts_with(said), "{timed:?}");
     let lenient = replay(&["--mode", "timed", "--lenient"]);
     assert!(lenient.err.starts_with("skipped line 2: Timestamp is \"5183995 s after the first\""), "{lenient:?}");

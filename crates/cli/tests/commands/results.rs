@@ -309,18 +309,18 @@ fn what_the_hardware_allows_is_told_apart_for_random_and_sequential_requests() {
 
 #[test]
 fn lists_have_what_there_is() {
-    for (what, name) in [
-        ("architectures", "base_deepflash"),
-        ("devices", "mlc-1tb"),
-        ("processors", "in-order-1ghz"),
-        ("drives", "intel-dc-p4600"),
-        ("workloads", "jesd219"),
-        ("formats", "blktrace"),
-        ("policies", "reclaim.victim"),
-        ("placements", "dealt"),
+    for (what, name, figures) in [
+        ("architectures", "base_deepflash", ""),
+        ("devices", "mlc-1tb", ""),
+        ("processors", "in-order-1ghz", ""),
+        ("drives", "intel-dc-p4600", "2.50 GB/s  1.20 GB/s        460 k"),
+        ("workloads", "24hrs", " 12.1 KiB, 49.37 % random\n"),
+        ("formats", "blktrace", ""),
+        ("policies", "reclaim.victim", ""),
+        ("placements", "dealt", ""),
     ] {
         let listed = flashloom(&["list", what]);
-        assert!(listed.code == 0 && listed.out.contains(name), "{listed:?}");
+        assert!(listed.code == 0 && listed.out.contains(name) && listed.out.contains(figures), "{listed:?}");
         let json = flashloom(&["list", what, "--json", "-"]).json();
         let entries = json.as_array().unwrap();
         assert!(entries.iter().any(|entry| entry["name"] == name), "{json}");

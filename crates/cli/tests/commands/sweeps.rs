@@ -56,7 +56,7 @@ fn a_sweep_says_when_and_where_it_was_made_and_how_a_trace_differs() {
     assert_eq!(ended.code, 0, "{}", ended.err);
     for said in [
         "the trace      50 requests, 0.0 % reads, 4.00 KiB",
-        "boundary; 1 line skipped as unusable",
+        "boundary; 1 skipped as unusable",
         "the generated  300 requests, 2",
         "written for a test",
     ] {

@@ -72,7 +72,8 @@ impl Phase {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error(
     "none of {REFUSALS_MAX} requests in a row can be sent; the last: {kind:?} of {bytes} at {lba}; expected sectors within \
-     {namespace}, and to deallocate at least one whole block of {block}"
+     {namespace}, and to deallocate at least one whole block of {}",
+    .block.binary()
 )]
 pub struct Unsendable {
     /// What the last of them was.

@@ -85,6 +85,19 @@ fn rows_that_no_form_or_not_the_quick_one_has_are_refused_before_a_run() {
     assert!(sweep(&drawn("series = \"Intel 750 (sheet)\"", &sheets)).is_ok());
 }
 
+/// All were resolved and kept before the first run: an axis too many took the memory of the machine, and nobody was told.
+#[test]
+fn more_combinations_than_can_be_kept_are_refused_at_once() {
+    let up_to = |most: u32| (1..=most).map(|value| value.to_string()).collect::<Vec<_>>().join(", ");
+    let depths = SWEEP.replace("values = [1, 2, 8]\ntiny = [1, 2, 8]", &format!("values = [{}]", up_to(84)));
+    let seeds = format!("[[axis]]\nname = \"seed\"\nkey = \"run.seed\"\nvalues = [{}]\n\n[[plot]]", up_to(60));
+    let many = sweep(&depths.replace("[[plot]]", &seeds)).unwrap();
+    let said = "depth.toml:13: axis is 84 of depth x 2 of series x 60 of seed: 10080 combinations; expected 10000 at most, each of which \
+                is a run";
+    assert_eq!(many.check(Size::Full, false).expect_err("too many").to_string(), said);
+    assert_eq!(many.check(Size::Tiny, false).unwrap(), 8);
+}
+
 #[test]
 fn groups_that_no_choice_is_in_are_not_drawn() {
     let choices =

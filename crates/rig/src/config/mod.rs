@@ -41,3 +41,4 @@ pub use origin::Origin;
 pub use resolved::{Controller, Host, Payload, Phase, Resolved, Row, World};
 pub use schema::key_called;
 pub use text::{Named, line_of, read, syntax};
+pub use value::path_below;

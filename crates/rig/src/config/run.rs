@@ -338,7 +338,9 @@ fn unusable(from: &Layered, name: &str, (index, count): (usize, usize), error: &
         let at = Origin::Workload { file: name.into(), line };
         return ConfigError::Refused { at, key, found: found.clone(), expected: expected.clone() };
     }
-    from.refuse(key, format!("{expected} ({field} was {found})"))
+    // Of what the run cut out of the drive a key says where it ends at most.
+    let is_of_room = ["region", "capacity", "pattern.regions"].contains(&&**field);
+    from.refuse(key, if is_of_room { format!("{expected} ({field} was {found})") } else { expected.clone() })
 }
 
 #[cfg(test)]

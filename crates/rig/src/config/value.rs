@@ -72,6 +72,12 @@ impl Value {
     }
 }
 
+/// The path of a key of a table. With a dot in it the key is quoted, as in its file: it is one key of which no table is a part.
+pub fn path_below(table: &str, key: &str) -> String {
+    let key = if key.contains('.') { format!("\"{key}\"") } else { key.to_owned() };
+    if table.is_empty() { key } else { format!("{table}.{key}") }
+}
+
 /// A key of a file, or a table of keys.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry {
@@ -102,8 +108,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn table(&mut self, prefix: &str, table: &DeTable) -> Result<(), ConfigError> {
         for (key, value) in table.iter() {
-            let path =
-                if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
+            let path = path_below(prefix, key.get_ref());
             let position = key.span().start.min(self.text.len());
             self.entry(path, position, value)?;
         }

@@ -20,7 +20,7 @@ pub enum SessionError {
         unanswered: Vec<Unanswered>,
     },
     /// The host saw an answer that no correct drive gives.
-    #[error("{problems} wrong answers; the first: {first}")]
+    #[error("{}; the first: {first}", report::of(*.problems, "wrong answer"))]
     Wrong {
         /// How many.
         problems: u64,

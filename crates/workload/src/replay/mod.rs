@@ -30,7 +30,7 @@ pub use input::Head;
 pub use options::{Bounds, CountUnit, Devices, Event, Opening, Options, TimeUnit};
 pub use sink::{FieldNames, Sink};
 pub use times::RecordedSpan;
-pub use trace::{Mode, Replay, Trace, TraceSummary};
+pub use trace::{Mode, Replay, Trace, TraceSummary, checked_speed};
 
 /// A trace format.
 pub trait Format: Sync {

@@ -73,14 +73,18 @@ impl fmt::Display for RecordedSpan {
     }
 }
 
-/// Four digits of a number above zero that are not less than it.
+/// A number above zero, rounded up to four digits, without the zeros at their end.
 pub(super) fn rounded_up(number: f64) -> String {
-    let last_digit = 10_f64.powi(number.log10().floor() as i32 - 3);
-    format!("{:.3e}", (number / last_digit).ceil() * last_digit)
+    let exponent = number.log10().floor() as i32 - 3;
+    let rounded = (number / 10_f64.powi(exponent)).ceil() * 10_f64.powi(exponent);
+    // A product in binary is a little off the decimal that is meant.
+    let text = format!("{rounded:.*}", (-exponent).max(0) as usize);
+    if exponent < 0 { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::rounded_up;
     use crate::io::Source;
     use crate::replay::{Mode, Options, Trace};
     use std::io::Cursor;
@@ -119,9 +123,11 @@ mod tests {
         // 231 days, more than virtual time can count.
         let trace = read("0,8,512,R,5\n0,16,512,R,10000005\n0,24,512,R,20000005\n", Options::default());
         let refused = trace.source(Mode::Timed { speed: 1.0 }).expect_err("too slow").to_string();
-        let expected = "speed is 1; expected at least 2.223e0: line 3 comes 20000000 s after line 1, and a replay lasts 104 days at most";
+        let expected = "speed is 1; expected at least 2.223: line 3 comes 20000000 s after line 1, and a replay lasts 104 days at most";
         assert_eq!(refused, expected);
         assert!(trace.source(Mode::Timed { speed: 2.223 }).is_ok(), "what it says is enough");
+        let rounded = [1.000_2, 2.0, 0.020_406, 12_345.6, 99_999.0].map(rounded_up);
+        assert_eq!(rounded, ["1.001", "2", "0.02041", "12350", "100000"]);
         let mut source = trace.source(Mode::Timed { speed: 4.0 }).expect("58 days");
         let times: Vec<u64> = std::iter::from_fn(|| source.next_io()?.at).map(Time::picos).collect();
         assert_eq!(times, [0, 2_500_000_000_000_000_000, 5_000_000_000_000_000_000]);

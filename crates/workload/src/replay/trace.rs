@@ -79,7 +79,7 @@ impl fmt::Display for TraceSummary {
         let kinds = [("read", found.reads, found.read_bytes_mean()), ("write", found.writes, found.write_bytes_mean())];
         let mut separator = ";";
         for (kind, _, mean) in kinds.into_iter().filter(|(_, count, _)| *count > 0) {
-            write!(f, "{separator} mean {kind} {}", Bytes(mean.round() as u64))?;
+            write!(f, "{separator} mean {kind} {}", Bytes(mean.round() as u64).binary())?;
             separator = ",";
         }
         writeln!(f)?;
@@ -265,7 +265,11 @@ impl Trace {
     }
 }
 
-fn checked_speed(speed: f64) -> Result<f64, UnusableParameter> {
+/// What a trace can be played at.
+///
+/// # Errors
+/// A speed that no timed replay has, whatever the trace.
+pub fn checked_speed(speed: f64) -> Result<f64, UnusableParameter> {
     checked_number("speed", speed, 1e-6, 1e6)
 }
 

@@ -414,7 +414,7 @@ fn a_source_without_end_of_which_nothing_can_be_sent_is_given_up() {
     let (read, why) = ran(u32::MAX, false, None);
     let said = why.expect("it was given up").to_string();
     assert!(read == 0 && said.contains("Deallocate of 512 B at lba9; expected sectors within the 2.1 MB of"), "{said}");
-    assert!(said.contains("at least one whole block of 4.1 kB"), "{said}");
+    assert!(said.contains("at least one whole block of 4 KiB"), "{said}");
     // What has an end comes to it.
     assert_eq!(ran(5_000_000, true, None), (1, None));
     assert_eq!(ran(u32::MAX, false, Some(4_500_000)), (0, None));
