@@ -143,9 +143,14 @@ fn advice(error: &anyhow::Error) -> Option<String> {
     if let Some(error) = config(error) {
         return advice_on_configuration(error);
     }
-    if let Some(ServiceError::NotKept { .. }) = error.downcast_ref() {
-        let help = "see whether its disk is full or fails, or who removed it; where it is, there is all that was answered as durable, \
-                    and it can be served again";
+    if let Some(ServiceError::NotKept { error, .. }) = error.downcast_ref() {
+        let help = match error.as_str() {
+            rig::CUT => "see who cut it: what lay behind its end is lost, and what is left is not served again",
+            _ => {
+                "see whether its disk is full or fails, or who removed it; where it is, there is all that was answered as durable, and it \
+                 can be served again"
+            }
+        };
         return Some(help.into());
     }
     if let Some(ServiceError::NotDurable { .. }) = error.downcast_ref() {
@@ -161,9 +166,7 @@ fn advice(error: &anyhow::Error) -> Option<String> {
         return advice_on_trace(error);
     }
     match session(error)? {
-        SessionError::Build(BuildError::MediaFile(MediaFileError::OtherDrive { .. })) => {
-            Some("a file is served with the --architecture, --device, --threads and --set that it was made with".into())
-        }
+        SessionError::Build(BuildError::MediaFile(error)) => advice_on_media_file(error),
         SessionError::Build(BuildError::Memory(_)) => {
             Some("fewer queues (--queues) or shorter transfers (controller.transfer_bytes) need less".into())
         }
@@ -191,6 +194,23 @@ fn advice(error: &anyhow::Error) -> Option<String> {
             "this is a fault of the firmware or the model, not of the input; the same command and seed repeat it"
                 .into(),
         ),
+    }
+}
+
+fn advice_on_media_file(error: &MediaFileError) -> Option<String> {
+    match error {
+        // As many threads as this machine lends are nobody's choice: the file's have to be said.
+        MediaFileError::OtherDrive { key: Some(key), found, .. } => Some(match key.strip_prefix("threads.") {
+            Some(group) => format!("`--threads {group}={found}` serves it with as many as it was made with"),
+            None => format!("`--set {key}={found}` serves it with as many as it was made with"),
+        }),
+        MediaFileError::OtherDrive { .. } => {
+            Some("a file is served with the --architecture, --device, --threads and --set that it was made with".into())
+        }
+        MediaFileError::OtherSeed { found, .. } => {
+            Some(format!("`--seed {found}` serves it: with another one other pages of it would be lost"))
+        }
+        _ => None,
     }
 }
 

@@ -344,10 +344,11 @@ fn warn_of_full(file: &Path, reserve: Bytes, refused: Option<&str>) {
         },
         |error| format!("{} could not be written ({error})", file.display()),
     );
-    tell_aside(&format!(
-        "warning: {why}: the drive takes no more writes, and goes on reading\n\
-         help: end it, make room there, and serve it again\n"
-    ));
+    let help = match refused {
+        Some(rig::CUT) => "end it, and see who cut its file: what is left of that is not served again",
+        _ => "end it, make room there, and serve it again",
+    };
+    tell_aside(&format!("warning: {why}: the drive takes no more writes, and goes on reading\nhelp: {help}\n"));
 }
 
 /// What files and assignments say of keys that are not read here, and why they are not.

@@ -31,12 +31,14 @@ counters! {
     Evictions,
     /// Answers of locks.
     Locks,
-    /// Picoseconds until they came.
-    LockTime,
     /// Those of them that had to wait for a release.
     LockWaits,
     /// Picoseconds until these came.
     LockWaitTime,
+    /// Those of all answers that a thread had to ask another part for: of the locks of ranges and cachelines.
+    Inquiries,
+    /// Picoseconds until these came.
+    InquiryTime,
     /// Picoseconds in which threads with commands to take stood still for an answer.
     StoodStill,
     /// Groups of blocks reclaimed.
@@ -59,15 +61,19 @@ impl Note {
     pub fn count(&self, arrived: Time, at: Time, mut add: impl FnMut(Counter, u64)) {
         let mut locked = |time: Span, waited: bool| {
             add(Counter::Locks, 1);
-            add(Counter::LockTime, time.picos());
             if waited {
                 add(Counter::LockWaits, 1);
                 add(Counter::LockWaitTime, time.picos());
             }
         };
         match *self {
-            // What happens after the answer came is not the lock's doing: how busy the asker is.
-            Note::LockAnswered { asked, waited } => locked(arrived.since(asked), waited),
+            Note::LockAnswered { asked, waited } => {
+                // What happens after the answer came is not the lock's doing: how busy the asker is.
+                let time = arrived.since(asked);
+                locked(time, waited);
+                add(Counter::Inquiries, 1);
+                add(Counter::InquiryTime, time.picos());
+            }
             Note::StoodStill { since } => add(Counter::StoodStill, at.since(since).picos()),
             Note::StructureLocked { waited } => locked(waited, waited > Span::ZERO),
             Note::CacheLookedUp { hit, write } => {
@@ -138,5 +144,24 @@ impl Sums {
     #[must_use]
     pub fn since(&self, earlier: &Sums) -> Sums {
         Sums(std::array::from_fn(|at| self.0[at].wrapping_sub(earlier.0[at])))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_of_a_structure_is_no_inquiry() {
+        let mut sums = Sums::default();
+        let notes = [
+            Note::LockAnswered { asked: Time::ZERO, waited: false },
+            Note::StructureLocked { waited: Span::ZERO },
+            Note::StructureLocked { waited: Span::from_nanos(7) },
+        ];
+        let arrived = Time::ZERO + Span::from_nanos(100);
+        notes.iter().for_each(|note| note.count(arrived, arrived, |counter, amount| sums.add(counter, amount)));
+        let counts = [Counter::Locks, Counter::LockWaits, Counter::Inquiries].map(|counter| sums.get(counter));
+        assert_eq!((counts, sums.span(Counter::InquiryTime)), ([3, 1, 1], Span::from_nanos(100)));
     }
 }

@@ -71,7 +71,7 @@ pub struct Planted {
     pub name: &'static str,
     /// What goes wrong.
     pub summary: &'static str,
-    /// Seeds that find it: on DeepFlash, then on firmware with parts of its own, where it is planted there, too.
+    /// Seeds that find it: on DeepFlash, then on all firmware with parts of its own that has it.
     pub found: &'static [Seeds],
 }
 
@@ -100,7 +100,7 @@ const fn seeds(architecture: &'static str, first: u64) -> Seeds {
     Seeds { architecture, first, count: 16 }
 }
 
-/// Every bug that can be planted. They are in the parts of DeepFlash and in recovery.
+/// Every bug that can be planted. They are in the parts of DeepFlash and in recovery, some in firmware with parts of its own.
 pub const MUTATIONS: &[Planted] = &[
     Planted {
         mutation: Mutation::SkipOutOfBand,
@@ -148,25 +148,25 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::ShortScan,
         name: "short-scan",
         summary: "recovery does not read the last row of a group",
-        found: &[seeds(DEEPFLASH, 0)],
+        found: &[seeds(DEEPFLASH, 0), seeds("pipessd", 0), seeds("tradition", 0)],
     },
     Planted {
         mutation: Mutation::OldestWins,
         name: "oldest-wins",
         summary: "recovery takes the oldest copy of a page",
-        found: &[seeds(DEEPFLASH, 0)],
+        found: &[seeds(DEEPFLASH, 0), seeds("pipessd", 0), seeds("tradition", 0)],
     },
     Planted {
         mutation: Mutation::VersionsAnew,
         name: "versions-anew",
         summary: "after recovery writes are numbered from the beginning",
-        found: &[seeds(DEEPFLASH, 16)],
+        found: &[seeds(DEEPFLASH, 16), seeds("pipessd", 48), seeds("tradition", 48)],
     },
     Planted {
         mutation: Mutation::WrongCount,
         name: "wrong-count",
         summary: "TRANS does not take some superseded pages off their group's valid pages",
-        found: &[seeds(DEEPFLASH, 0)],
+        found: &[seeds(DEEPFLASH, 0), seeds("pipessd", 0), seeds("tradition", 0)],
     },
     Planted {
         mutation: Mutation::ForgetDiscard,
@@ -220,7 +220,7 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::FillBadGroup,
         name: "fill-bad-group",
         summary: "recovery forgets which groups failed before the cut",
-        found: &[seeds(DEEPFLASH, 0)],
+        found: &[seeds(DEEPFLASH, 0), seeds("tradition", 16)],
     },
     Planted {
         mutation: Mutation::RenumberTombstone,

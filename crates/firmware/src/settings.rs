@@ -151,7 +151,7 @@ pub struct ReclaimSettings {
     pub victim: VictimPolicy,
     /// Whether groups are reclaimed while the drive is idle.
     pub background: bool,
-    /// How long the drive must have been idle before that begins.
+    /// How long the drive must have been idle before that begins, as looks tell, which are a millisecond apart at least.
     pub idle: Span,
     /// Free groups, as a share of a TRANS thread's groups, up to which background work goes on.
     pub background_free: f64,

@@ -258,7 +258,7 @@ pub struct Locks {
     #[serde(default)]
     pub wait_mean: Option<f64>,
     /// Mean time to find out whether a range is free, ns: from when the asker's turn has asked until the answer is in its inbox; null
-    /// where nobody asked.
+    /// where nobody asked. Locks of structures that threads share are not asked for so.
     #[serde(default)]
     pub inquiry_mean: Option<f64>,
     /// Threads that had commands to take and stood still for an answer instead, on average.

@@ -311,19 +311,18 @@ impl Shares<'_> {
             self.phases.iter().map(|(_, phase)| phase.locks.as_ref().map_or(0.0, of)).sum::<f64>()
         };
         let waited = time(|locks| locks.waits as f64 * locks.wait_mean.unwrap_or(0.0));
-        // Phases without locks, or whose firmware has no thread for them alone, have no such means and do not count.
+        // Phases without locks, without an inquiry, or whose firmware has no thread for locks alone have no such means and do not count.
         let over_answers = |mean: fn(&Locks) -> Option<f64>| {
             let known = self.phases.iter().filter_map(|(_, phase)| phase.locks.as_ref());
             let known = known.filter_map(|locks| Some((locks.acquires as f64, mean(locks)?)));
             let (answers, sum) = known.fold((0.0, 0.0), |(all, sum), (count, mean)| (all + count, sum + count * mean));
             (answers > 0.0).then(|| sum / answers)
         };
-        let inquired = time(|locks| locks.acquires as f64 * locks.inquiry_mean.unwrap_or(0.0));
         Locks {
             acquires,
             waits,
             wait_mean: (waits > 0).then(|| waited / waits as f64),
-            inquiry_mean: (acquires > 0).then(|| inquired / acquires as f64),
+            inquiry_mean: over_answers(|locks| locks.inquiry_mean),
             stalled_mean: self.stalled(),
             line_mean: over_answers(|locks| locks.line_mean),
             turn_mean: over_answers(|locks| locks.turn_mean),

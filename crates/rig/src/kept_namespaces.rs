@@ -48,7 +48,8 @@ fn refusal(file: &MediaFile, error: TableError) -> MediaFileError {
     match error {
         TableError::OtherBlocks { found, expected } => {
             let (found, expected) = (found.to_string(), expected.to_string());
-            MediaFileError::OtherDrive { file: file.name(), field: "device.lba_bytes".into(), found, expected }
+            let field = "device.lba_bytes".into();
+            MediaFileError::OtherDrive { file: file.name(), field, found, expected, key: None }
         }
         TableError::Damaged(what) => file.damaged(format!("the namespaces ({what})")),
     }

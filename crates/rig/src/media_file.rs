@@ -15,9 +15,11 @@ mod aside;
 mod making;
 mod past;
 mod room;
+mod seed;
 mod switch;
 
 pub(crate) use past::Past;
+pub use room::CUT;
 
 use crate::hardware::Standstill;
 use crate::kept_namespaces::KEPT_MAX;
@@ -97,6 +99,8 @@ pub enum MediaFileError {
         found: String,
         /// What the drive has.
         expected: String,
+        /// The key that decides it, where `field` is none.
+        key: Option<&'static str>,
     },
     /// Made by a build that drew otherwise what fails: other pages would be lost, and other blocks nobody's.
     #[error(
@@ -108,6 +112,29 @@ pub enum MediaFileError {
         file: String,
         /// How it was drawn.
         found: u32,
+    },
+    /// What fails of it is drawn by another seed: other pages would be lost.
+    #[error(
+        "{file}: what fails of its flash is drawn by run.seed {found}; expected {expected}, as this drive has, or \
+         device.media.faults=false"
+    )]
+    OtherSeed {
+        /// The file.
+        file: String,
+        /// The seed that it has.
+        found: u64,
+        /// The drive's.
+        expected: u64,
+    },
+    /// Cut, or with something behind its end.
+    #[error("{file}: {found} bytes; expected {expected}, as a whole file of this drive has")]
+    OtherLength {
+        /// The file.
+        file: String,
+        /// Its bytes.
+        found: u64,
+        /// How many they should be.
+        expected: u64,
     },
     /// A record that nobody wrote so.
     #[error("{file}: the record of {what} is damaged; expected a file as its drive left it")]
@@ -171,7 +198,7 @@ pub(crate) struct MediaFile {
 
 impl MediaFile {
     /// Opens a file, or makes one; whether it is new. `identity` names whatever must be the same when it is opened again, a line
-    /// `field = value` each. Whether it was drawn as today what fails counts where something `fails`.
+    /// `field = value` each. Where something fails, how that was drawn counts, and by which `seed`.
     ///
     /// # Errors
     /// A file that cannot be opened, is another's or is damaged.
@@ -180,7 +207,7 @@ impl MediaFile {
         geometry: &Geometry,
         page_words: usize,
         identity: &str,
-        fails: bool,
+        seed: Option<u64>,
     ) -> Result<(MediaFile, bool), MediaFileError> {
         let name = path.display().to_string();
         let system = |error| MediaFileError::System { file: name.clone(), error };
@@ -203,7 +230,7 @@ impl MediaFile {
                     about if about.len() > 0 => {
                         lock(&file, &name)?;
                         let file = of(file);
-                        file.check(about.len(), identity, fails)?;
+                        file.check(about.len(), identity, seed)?;
                         making::clean(path);
                         return Ok((file, false));
                     }
@@ -257,7 +284,7 @@ impl MediaFile {
     }
 
     /// Checks that the header is that of this drive.
-    fn check(&self, length: u64, identity: &str, fails: bool) -> Result<(), MediaFileError> {
+    fn check(&self, length: u64, identity: &str, seed: Option<u64>) -> Result<(), MediaFileError> {
         let foreign = |found: &str| MediaFileError::Foreign { file: self.name(), found: found.into() };
         let mut header = vec![0; HEADER_BYTES as usize];
         self.file.read_exact_at(&mut header, 0).map_err(|_| foreign("too short"))?;
@@ -275,29 +302,33 @@ impl MediaFile {
         let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
         let text = std::str::from_utf8(&text[..end]).map_err(|_| foreign("a damaged header"))?;
         self.compare(text, identity)?;
-        if fails && word(DRAW_AT) != DRAW {
-            return Err(MediaFileError::OtherDraw { file: self.name(), found: word(DRAW_AT) });
+        if let Some(seed) = seed {
+            if word(DRAW_AT) != DRAW {
+                return Err(MediaFileError::OtherDraw { file: self.name(), found: word(DRAW_AT) });
+            }
+            self.check_seed(seed)?;
         }
         if length != self.layout.end {
-            return Err(foreign(&format!("{length} bytes, cut from {}", self.layout.end)));
+            return Err(MediaFileError::OtherLength { file: self.name(), found: length, expected: self.layout.end });
         }
         self.power_cycles().map(drop)
     }
 
     /// Compares what names a drive, line by line.
-    fn compare<'a>(&self, found: &'a str, expected: &'a str) -> Result<(), MediaFileError> {
-        let (mut found, mut expected) = (found.lines(), expected.lines());
-        let pairs = std::iter::from_fn(|| Some((found.next(), expected.next())).filter(|pair| *pair != (None, None)));
-        let Some((held, asked)) = { pairs }.find(|(held, asked)| held != asked) else { return Ok(()) };
-        let parts = |line: Option<&'a str>| line.and_then(|line| line.split_once(" = "));
-        let (held, asked) = (parts(held), parts(asked));
-        let field = asked.or(held).map_or("the header", |(field, _)| field);
-        let value = |line: Option<(&str, &str)>| match line {
-            Some((name, value)) if name == field => value.to_owned(),
-            _ => "none".to_owned(),
+    fn compare(&self, found: &str, expected: &str) -> Result<(), MediaFileError> {
+        if found == expected {
+            return Ok(());
+        }
+        let (held, asked) = (values(found), values(expected));
+        let value = |lines: &[(&str, &str)], field: &str| {
+            let usual = USUAL.iter().find(|(name, _)| *name == field);
+            lines.iter().chain(usual).find(|(name, _)| *name == field).map_or("none", |&(_, value)| value).to_owned()
         };
-        let (found, expected) = (value(held), value(asked));
-        Err(MediaFileError::OtherDrive { file: self.name(), field: field.into(), found, expected })
+        let mut pairs = asked.iter().chain(&held).map(|(field, _)| (*field, value(&held, field), value(&asked, field)));
+        let Some((field, found, expected)) = pairs.find(|(_, found, expected)| found != expected) else {
+            return Err(MediaFileError::Foreign { file: self.name(), found: "a damaged header".into() });
+        };
+        Err(MediaFileError::OtherDrive { file: self.name(), field: field.into(), found, expected, key: None })
     }
 
     /// The pages of a channel as the file has them, kept there from now on.
@@ -389,6 +420,14 @@ impl MediaFile {
     }
 }
 
+/// Lines that a header has only where they say something else than this.
+const USUAL: [(&str, &str); 2] = [("device.media.factory_bad", "0"), ("firmware.mapping", "page")];
+
+/// The lines of what names a drive, each as its field and value.
+fn values(text: &str) -> Vec<(&str, &str)> {
+    text.lines().filter_map(|line| line.split_once(" = ")).collect()
+}
+
 /// Records of blocks that a new file is given at once.
 const BLOCKS_AT_ONCE: usize = 1 << 16;
 
@@ -477,7 +516,7 @@ mod tests {
         };
         let (geometry, channel, block) = (Geometry::new(shape).unwrap(), ChannelId(0), BlockId(0));
         let path = std::env::temp_dir().join(format!("flashloom-cycles-{}.media", std::process::id()));
-        let (file, _) = MediaFile::open(&path, &geometry, 512, "drive = a small one\n", false).unwrap();
+        let (file, _) = MediaFile::open(&path, &geometry, 512, "drive = a small one\n", None).unwrap();
         let restored = || file.restore(Contents::for_channel(&geometry, channel, 64, 100), channel);
         let (mut contents, page) = (restored().unwrap(), geometry.page(block, 0));
         let oob = |sequence| Oob { lpn: Lpn(5), owner: 1, sequence };

@@ -25,13 +25,31 @@ impl Kept {
             return Err(MediaFileError::TooManyNamespaces { file, found: namespaces }.into());
         }
         let page_words = device.fresh(ChannelId(0)).page_words();
-        let fails = device.faults.is_some();
-        let (file, is_new) = MediaFile::open(path, geometry, page_words, &identity(device), fails)?;
+        let seed = device.faults.map(|_| device.precondition.seed);
+        let (file, is_new) = MediaFile::open(path, geometry, page_words, &identity(device), seed)
+            .map_err(|error| with_key(error, device))?;
         let channels = (0..geometry.shape().channels).map(|channel| ChannelId(channel as u16));
         let contents = channels.map(|channel| file.restore(device.fresh(channel), channel));
         let contents = contents.collect::<Result<_, _>>()?;
+        seed.map_or(Ok(()), |seed| file.take_seed(seed))?;
         Ok(Kept { file, contents, is_new })
     }
+}
+
+/// In the identity of a drive: what no key has the name of.
+const TRANS_THREADS: &str = "threads of address translation";
+const LOG_THREADS: &str = "threads of the journal";
+
+/// Says which key decides what of a file is not as the drive's.
+fn with_key(mut error: MediaFileError, device: &Device) -> MediaFileError {
+    if let MediaFileError::OtherDrive { field, key, .. } = &mut error {
+        *key = match field.as_str() {
+            TRANS_THREADS => Some(device.architecture.trans_key()),
+            LOG_THREADS => Some("threads.log"),
+            _ => None,
+        };
+    }
+    error
 }
 
 /// What must be the same when a file is opened again: the array, what hosts see of it, and who owns which pages and blocks.
@@ -51,12 +69,12 @@ fn identity(device: &Device) -> String {
         ("words kept of a sector", device.drive.sector_words.to_string()),
         ("device.tags", device.drive.tags.to_string()),
         ("device.media.scrambler", device.scrambler.to_string()),
-        ("threads of address translation", parts.trans.to_string()),
-        ("threads of the journal", parts.log.to_string()),
+        (TRANS_THREADS, parts.trans.to_string()),
+        (LOG_THREADS, parts.log.to_string()),
         ("firmware.address_split", format!("{split:?}")),
         ("firmware.block_deal", format!("{deal:?}")),
     ];
-    // Blocks that are bad from the factory are nobody's, so others may not be bad later.
+    // Blocks that are bad from the factory are nobody's, so others may not be bad later, whether flash fails then or not.
     let bad = device.faults.map(|faults| faults.factory_bad).filter(|&share| share > 0.0);
     let drawn = bad
         .map(|share| ("device.media.factory_bad", format!("{share}, drawn by run.seed {}", device.precondition.seed)));

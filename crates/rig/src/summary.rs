@@ -221,7 +221,7 @@ pub(crate) fn add_sums(summary: &mut Summary, labels: &Labels, sums: &Sums) {
         acquires: get(Counter::Locks),
         waits: get(Counter::LockWaits),
         wait_mean: mean(sums.span(Counter::LockWaitTime), get(Counter::LockWaits)),
-        inquiry_mean: mean(sums.span(Counter::LockTime), get(Counter::Locks)),
+        inquiry_mean: mean(sums.span(Counter::InquiryTime), get(Counter::Inquiries)),
         stalled_mean: Some(sums.span(Counter::StoodStill).nanos() as f64 / summary.simulated_ns.max(1) as f64)
             .filter(|&threads| threads > 0.0),
         line_mean: None,

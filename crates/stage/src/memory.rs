@@ -115,6 +115,13 @@ impl Words {
         cells[index].compare_exchange(next, next.wrapping_add(1), Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
+    /// Raises an 8-byte word that is less than `least` to it, without a price.
+    #[inline]
+    pub fn raise(&self, index: usize, least: u64) {
+        let Cells::Wide(cells) = &*self.cells else { panic!("only tables of 8-byte words are raised") };
+        cells[index].fetch_max(least, Ordering::AcqRel);
+    }
+
     /// Sets bits of an 8-byte word without a price; a look first spares the line where they are set already.
     #[inline]
     pub fn set_bits(&self, index: usize, bits: u64) {

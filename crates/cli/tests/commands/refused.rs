@@ -6,6 +6,8 @@ use crate::initiator::{Host, Payload};
 use crate::killed::{Drive, NOWHERE, Scratch};
 use nvme::spec::log_page::{self, HealthPage, warning};
 use nvme::spec::{Opcode, Status, Submission, registers};
+use std::fs::OpenOptions;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -137,10 +139,17 @@ fn a_shutdown_that_the_file_does_not_take_is_not_told_as_complete_and_counts() {
     assert_eq!(end(&drive), 0);
 }
 
-/// What is written to a file that has been removed is gone with the process: neither pages nor namespaces are told as kept.
+/// What is written to a file that has been removed is gone with the process, and what was cut off is gone at once: neither pages nor
+/// namespaces are told as kept.
 #[test]
-fn nothing_that_a_removed_file_would_keep_is_told_as_done() {
+fn nothing_that_a_removed_or_cut_file_would_keep_is_told_as_done() {
     let file = Scratch(std::env::temp_dir().join(format!("flashloom-removed-{}.media", std::process::id())));
+    lose(&file, |path| std::fs::remove_file(path));
+    lose(&file, |path| OpenOptions::new().write(true).open(path)?.set_len(64 << 10));
+}
+
+/// Loses a file, or a part of it, while it is served.
+fn lose(file: &Scratch, lose: impl Fn(&Path) -> std::io::Result<()>) {
     let drive = Drive::serve(&file.0, &["--timing", "off"], None);
     let mut host = drive.attach().expect("it listens");
     let controllers = [1, host.controller].map(u16::to_le_bytes).concat();
@@ -150,7 +159,7 @@ fn nothing_that_a_removed_file_would_keep_is_told_as_done() {
         host.admin.command(Submission::attach_namespace(1, attaches, NOWHERE), Payload::Send(&list)).0.status()
     };
     assert_eq!([false, true].map(|attaches| attach(&mut host, attaches)), [Status::SUCCESS; 2]);
-    std::fs::remove_file(&file.0).expect("it is there");
+    lose(&file.0).expect("it is there");
     assert_eq!(attach(&mut host, false), Status::INTERNAL);
     assert_eq!(write(&mut host, 1, 7), Status::WRITE_FAULT, "it is attached as before");
     assert_eq!(end(&drive), 1);

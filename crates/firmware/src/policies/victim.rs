@@ -67,9 +67,7 @@ impl AtRest {
 
 /// The best of those of which so many pages hold nothing valid.
 ///
-/// Greedy takes the fewest valid pages. Cost-benefit weighs garbage by age over the cost of moving what is valid:
-/// `(1 - u) * age / (1 + u)` with `u` the valid share and the age in closings of the owner (Kawaguchi et al., USENIX 1995,
-/// for one read and one write a page).
+/// Greedy takes the fewest valid pages. Cost-benefit weighs garbage by age over the cost of moving what is valid ([`benefit`]).
 fn pick_among(groups: &BlockGroups, owner: u32, policy: VictimPolicy, garbage: u32) -> Option<u32> {
     let pages = groups.pages();
     let most = pages - garbage;
@@ -95,18 +93,26 @@ fn pick_among(groups: &BlockGroups, owner: u32, policy: VictimPolicy, garbage: u
         VictimPolicy::CostBenefit => {
             let candidates =
                 groups.owned(owner).filter(|&group| groups.valid_count(group) <= most && is_candidate(group));
-            // The youngest closed group is the present that ages are counted from.
-            let present = candidates.clone().map(|group| groups.closed_at(group)).max()?;
-            let score = |group: u32| {
-                let valid = u64::from(groups.valid_count(group));
-                // Where TRANS has a thread of its own, a group may have been closed since: it is of the present, too.
-                let age = u64::from(present.saturating_sub(groups.closed_at(group))) + 1;
-                // In integers, so that every machine chooses alike.
-                (u64::from(pages) - valid) * age * 1024 / (u64::from(pages) + valid)
-            };
+            // All that the owner has closed count, also those that are no candidates, or have been erased since.
+            let closings = groups.closings(owner);
+            let score = |group| benefit(groups.valid_count(group), pages, age(groups.closed_at(group), closings));
             candidates.max_by_key(|&group| (score(group), std::cmp::Reverse(group)))
         }
     }
+}
+
+/// One more than the number of groups that were closed since one was, before which `closed_at` were, of `closings` by now.
+fn age(closed_at: u32, closings: u32) -> u32 {
+    // Where TRANS has a thread of its own, it may have been closed after the closings were read.
+    closings.saturating_sub(closed_at).max(1)
+}
+
+/// How much a group is worth: `(1 - u) * age / (1 + u)` with `u` the valid share and the age in closings of the owner (Kawaguchi et al.,
+/// USENIX 1995, for one read and one write a page).
+fn benefit(valid: u32, pages: u32, age: u32) -> u64 {
+    let (valid, pages) = (u64::from(valid), u64::from(pages));
+    // In integers, so that every machine chooses alike.
+    (pages - valid) * u64::from(age) * 1024 / (pages + valid)
 }
 
 /// What the groups of a TRANS thread look like.
@@ -176,4 +182,20 @@ pub(crate) fn survey(groups: &BlockGroups, owner: u32) -> Survey {
     }
     let is_flawed_closed = flawed.is_some_and(|group| groups.state(group) == GroupState::Closed);
     Survey { free, flawed, is_flawed_closed, wear_of_free, owned, present }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_old_group_that_is_nearly_full_is_worth_less_than_one_with_much_garbage() {
+        // A hundred groups were closed after the first: they are older by that, whether any of these can be taken or not.
+        let ages = [10, 20, 100].map(|closed_at| age(closed_at, 101));
+        assert_eq!(ages, [91, 81, 1]);
+        assert_eq!(age(102, 101), 1, "closed since");
+        let [nearly_full, mostly_garbage] = [(85, ages[0]), (20, ages[1])].map(|(valid, age)| benefit(valid, 100, age));
+        assert!(nearly_full < mostly_garbage, "{nearly_full} and {mostly_garbage}");
+        assert!(benefit(60, 100, 91) > benefit(50, 100, 1), "age counts");
+    }
 }

@@ -321,6 +321,9 @@ impl BlockGroups {
     /// A group is full.
     pub fn close(&self, group: u32, at: u32) {
         self.closed_at.set(group as usize, at.into());
+        if let Some(owner) = self.owner(group) {
+            self.totals.count_closing(owner, at);
+        }
         self.set_state(group, GroupState::Closed);
     }
 

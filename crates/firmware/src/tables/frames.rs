@@ -23,7 +23,8 @@ const TOMBSTONE: u64 = 1 << 15;
 const COUNT_SHIFT: u32 = 6;
 const COUNT: u64 = 0xff << COUNT_SHIFT;
 
-/// What is left of the owner for who wrote the page.
+/// What is left of the owner for who wrote the page: the low six bits of its number, of up to seven. They say so to people who look at
+/// flash: recovery takes the writer from the group, which has one owner.
 const WRITER: u64 = (1 << COUNT_SHIFT) - 1;
 
 /// Bits of a number of a write in a frame's second word; above them are those of the owner that the first has no room for.

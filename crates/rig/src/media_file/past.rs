@@ -16,6 +16,8 @@ use target::Lifetime;
 /// Behind the power cycles, in the same sector.
 const AT: u64 = switch::AT + 32;
 const WORDS: usize = 11;
+/// Behind all that.
+pub(super) const END: u64 = AT + 8 * (1 + WORDS as u64);
 
 /// What a drive did before it was switched on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,11 +4,15 @@ use super::MediaFile;
 use rustix::fs::fstatvfs;
 use std::os::unix::fs::MetadataExt;
 
+/// Why a file takes no more that was cut while it was served.
+pub const CUT: &str = "it has been cut";
+
 /// Bytes of a block in what a file says of itself (stat(2)).
 const BLOCK: u64 = 512;
 
 impl MediaFile {
-    /// Whether it still keeps what is written to it: nothing was refused, and it has not been removed since it was last looked at.
+    /// Whether it still keeps what is written to it: nothing was refused, and it has been neither removed nor cut since it was last
+    /// looked at.
     pub(crate) fn keeps_more(&self) -> bool {
         self.has_room(0);
         self.refused().is_none()
@@ -24,6 +28,10 @@ impl MediaFile {
         let (Ok(disk), Ok(about)) = (fstatvfs(&*self.file), self.file.metadata()) else { return true };
         if about.nlink() == 0 {
             self.refuse("it has been removed".into());
+            return false;
+        }
+        if about.len() < self.layout.end {
+            self.refuse(CUT.into());
             return false;
         }
         let lacking = self.layout.end.saturating_sub(about.blocks().saturating_mul(BLOCK));

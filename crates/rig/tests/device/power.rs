@@ -123,7 +123,12 @@ fn find(planted: &Planted, seeds: &Seeds) {
 #[test]
 fn every_planted_bug_is_found() {
     for planted in MUTATIONS {
-        assert_eq!(planted.found[0].architecture, ARCHITECTURES[0].name(), "{}", planted.name);
+        let name = planted.name;
+        assert_eq!(planted.found[0].architecture, ARCHITECTURES[0].name(), "{name}");
+        for &own in ARCHITECTURES.iter().filter(|architecture| !architecture.has_deepflash_parts()) {
+            let is_listed = planted.found.iter().any(|seeds| seeds.architecture == own.name());
+            assert_eq!(is_listed, planted.mutation.is_in(own), "{name} in {}", own.name());
+        }
         planted.found.iter().for_each(|seeds| find(planted, seeds));
     }
 }

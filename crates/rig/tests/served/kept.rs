@@ -271,12 +271,12 @@ fn a_file_that_is_not_its_own_or_not_whole_is_refused_by_name() {
     // Which blocks are bad from the factory decides whose the others are.
     let bad = |set| Serving { set, ..serving("deepflash", &scratch.0) };
     let drawn: &[&str] = &["device.media.faults=true", "device.media.factory_bad=0.02"];
-    refused(bad(drawn), "device.media.factory_bad is none; expected 0.02, drawn by run.seed 1, as this drive has");
+    refused(bad(drawn), "device.media.factory_bad is 0; expected 0.02, drawn by run.seed 1, as this drive has");
     let other = Scratch::new("refused-bad");
     Serving { set: drawn, ..serving("deepflash", &other.0) }.start().end();
     let sound: &[&str] = &["device.media.faults=true"];
     let anew: &[&str] = &["device.media.faults=true", "device.media.factory_bad=0.02", "run.seed=2"];
-    for (set, drawn) in [(sound, "none"), (anew, "0.02, drawn by run.seed 2")] {
+    for (set, drawn) in [(sound, "0"), (anew, "0.02, drawn by run.seed 2")] {
         let said = refusal(Serving { set, ..serving("deepflash", &other.0) });
         let what = format!("device.media.factory_bad is 0.02, drawn by run.seed 1; expected {drawn}, as");
         assert!(said.contains(&what), "{said}");
@@ -296,10 +296,37 @@ fn a_file_that_is_not_its_own_or_not_whole_is_refused_by_name() {
     refused(serving("deepflash", &scratch.0), "something else");
     file.write_all_at(&header, 0).expect("it can be written");
     let length = file.metadata().expect("it is there").len();
-    file.set_len(length - 1).expect("it can be cut");
-    refused(serving("deepflash", &scratch.0), "cut from");
+    for other in [length - 1, length + 1] {
+        file.set_len(other).expect("it can be cut");
+        let what = format!("{other} bytes; expected {length}, as a whole file of this drive has");
+        refused(serving("deepflash", &scratch.0), &what);
+    }
     file.set_len(10).expect("it can be cut");
     refused(serving("deepflash", &scratch.0), "too short");
+}
+
+/// Another seed would draw that other pages are lost. Where nothing fails none is drawn by.
+#[test]
+fn a_file_is_served_with_the_seed_that_what_fails_was_drawn_by() {
+    let scratch = Scratch::new("seed");
+    let with = |set| Serving { set, ..serving("deepflash", &scratch.0) };
+    let [first, other] = [&["device.media.faults=true", "run.seed=1"], &["device.media.faults=true", "run.seed=77"]];
+    let sound: &[&str] = &["run.seed=77"];
+    with(sound).start().end();
+    with(first).start().end();
+    let kept = std::fs::read(&scratch.0).expect("it is there");
+    let what =
+        "what fails of its flash is drawn by run.seed 1; expected 77, as this drive has, or device.media.faults=false";
+    let due = format!("{}: {what}", scratch.0.display());
+    assert_eq!(refusal(with(other)), due);
+    assert!(std::fs::read(&scratch.0).expect("it is there") == kept, "it is as it was");
+    for set in [first, sound] {
+        with(set).start().end();
+    }
+    assert_eq!(refusal(with(other)), due, "a drive that did not fail meanwhile has left the seed");
+    let file = OpenOptions::new().write(true).open(&scratch.0).expect("it is there");
+    file.write_all_at(&[0xee], 4096 - 512 + 128).expect("it can be written");
+    assert!(refusal(with(first)).contains(": the record of the seed is damaged"));
 }
 
 /// The table of the namespaces has its place in the file, and so have their sizes in its header.

@@ -21,6 +21,8 @@ pub(super) enum Total {
     Failed,
     /// Erases.
     Erases,
+    /// Closings.
+    Closings,
 }
 
 /// Sums over groups. Turns do not pay for them: no firmware that they stand for has them.
@@ -35,6 +37,10 @@ impl Totals {
     /// So many more of a thread's groups, or fewer.
     pub(super) fn add(&self, owner: u32, total: Total, change: u64) {
         self.0.fetch_add(word(owner, total), change);
+    }
+    /// A group of a thread was closed when so many had been before. Preconditioning does not close them in their order.
+    pub(super) fn count_closing(&self, owner: u32, before: u32) {
+        self.0.raise(word(owner, Total::Closings), u64::from(before) + 1);
     }
     fn get(&self, owner: u32, total: Total) -> u64 {
         self.0.get(word(owner, total))
@@ -53,7 +59,7 @@ impl Totals {
     }
     /// A group was erased so often before the run.
     pub(super) fn begin_with(&self, erases: u64) {
-        self.0.set(MOST, erases.max(self.0.get(MOST)));
+        self.0.raise(MOST, erases);
     }
 }
 
@@ -77,6 +83,10 @@ impl BlockGroups {
     /// How many groups of a TRANS thread are not used any more, or are not to be once they are emptied.
     pub fn lost(&self, trans: u32) -> u32 {
         (self.totals.get(trans, Total::Retired) + self.totals.get(trans, Total::Failed)) as u32
+    }
+    /// How many groups a TRANS thread has closed: [`BlockGroups::closed_at`] is less for all of them.
+    pub(crate) fn closings(&self, trans: u32) -> u32 {
+        self.totals.get(trans, Total::Closings) as u32
     }
     /// How often groups that hold data were erased, all together, and how often the one that was most.
     pub fn erases(&self) -> (u64, u32) {
