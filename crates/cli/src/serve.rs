@@ -19,6 +19,7 @@ use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 use units::Bytes;
@@ -284,13 +285,16 @@ impl ServeArguments {
     }
 }
 
-/// Ends the service at the first signal, and at the second the process.
+/// Ends the service at the first signal, and the process at one that comes after it was said what that does: who ends it by one act may
+/// send two signals, as `timeout` does.
 fn heed(signals: &mut Signals, stop: &Stop) {
+    let is_told = Arc::new(AtomicBool::new(false));
     for (count, _) in signals.forever().enumerate() {
         if count == 0 {
             stop.stop();
-            thread::spawn(tell_waiting);
-        } else {
+            let is_told = is_told.clone();
+            thread::spawn(move || tell_waiting(&is_told));
+        } else if is_told.load(Ordering::Acquire) {
             tell_aside("ended at once: what was not durable is lost\n");
             std::process::exit(1);
         }
@@ -298,8 +302,10 @@ fn heed(signals: &mut Signals, stop: &Stop) {
 }
 
 /// Says what is waited for, unless it is over soon.
-fn tell_waiting() {
+fn tell_waiting(is_told: &AtomicBool) {
     thread::sleep(Duration::from_secs(1));
+    // Before it is said, so that whoever has read it is heeded.
+    is_told.store(true, Ordering::Release);
     tell_aside(
         "ending: commands under way are finished and what is in the buffer is written to flash; a second signal ends at \
          once, and what is not durable is lost\n",

@@ -48,4 +48,4 @@ pub use memory::HostMemory;
 pub use namespaces::{Format, GRANULE_BYTES, Namespaces, Piece, TableError};
 pub use protection::{Guarded, Information, METADATA_BYTES, Protection, guard, join, split};
 pub use queue::{CompletionQueue, CompletionRun, InvalidDoorbell, SubmissionQueue, SubmissionRun};
-pub use settings::{ControllerSettings, NAMESPACES_MAX, NamespaceSettings, Role, Transport};
+pub use settings::{ControllerSettings, NAMESPACES_MAX, NamespaceSettings, Role, Transport, VECTORS_MAX};

@@ -29,6 +29,9 @@ pub enum Role {
 /// The most namespaces of a subsystem: as many as 16 bits, which a request of a workload has to name one, tell apart beside none and all.
 pub const NAMESPACES_MAX: usize = 0xfffe;
 
+/// The most interrupt vectors of a controller: what MSI-X can have (PCI Express Base 4.0 §7.7.2).
+pub const VECTORS_MAX: u16 = 2048;
+
 /// A controller. Relations are asserted when one is made: whoever reads configuration files checks them first.
 #[derive(Clone, Debug)]
 pub struct ControllerSettings {
@@ -48,7 +51,7 @@ pub struct ControllerSettings {
     pub queue_entries_max: u32,
     /// I/O queues of each kind: 1 to 65,535.
     pub io_queues_max: u16,
-    /// Interrupt vectors: 1 to 2,048 (what MSI-X has).
+    /// Interrupt vectors: 1 to [`VECTORS_MAX`].
     pub vectors: u16,
     /// Longest transfer of one command, a power of two of 4 KiB pages; `None` is without limit.
     pub transfer_max: Option<Bytes>,
@@ -119,7 +122,7 @@ impl ControllerSettings {
         assert!(self.subsystem.len() <= 223);
         assert!((2..=0x1_0000).contains(&self.queue_entries_max));
         assert!(self.io_queues_max >= 1);
-        assert!((1..=2048).contains(&self.vectors));
+        assert!((1..=VECTORS_MAX).contains(&self.vectors));
         assert!(!self.shadow_doorbells || self.io_queues_max < crate::shadow::QUEUES_MAX);
         assert!(
             self.transfer_max.is_none_or(|bytes| bytes.0.is_power_of_two() && bytes.0 >= 2 * crate::spec::PAGE_BYTES)

@@ -532,7 +532,8 @@ impl Device {
             controller_id: 1,
             queue_entries_max: self.drive.queue_entries,
             io_queues_max: self.drive.queues as u16,
-            vectors: self.vectors + 1,
+            // A served drive has a vector of its own for each queue, which are no host's.
+            vectors: self.vectors.saturating_add(1).min(nvme::VECTORS_MAX),
             transfer_max: Some(Bytes(u64::from(self.drive.transfer_sectors) * SECTOR_BYTES)),
             event_requests_max: 4,
             error_log_entries: 64,

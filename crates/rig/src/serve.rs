@@ -441,6 +441,19 @@ fn fingerprint(bytes: &[u8]) -> u128 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check::small::Small;
+
+    /// The most of all are more than there are vectors.
+    #[test]
+    fn each_number_of_queues_has_a_controller() {
+        for queues in [1, 2046, 2047, 2048, QUEUES_MAX] {
+            let mut device = Small::default().device();
+            device.drive.queues = queues + 1;
+            device.vectors = device.drive.queues as u16;
+            let settings = identified(device.controller_settings(), "nqn.2026-11.org.flashloom:test", Bytes::mib(1));
+            assert_eq!(u32::from(nvme::Controller::new(settings).settings().io_queues_max), queues);
+        }
+    }
 
     /// 64 MiB of data and as much without any for each queue, and the buffer.
     #[test]

@@ -15,6 +15,7 @@ mod misplaced;
 mod monitor;
 mod months;
 mod out_of_files;
+mod promises;
 mod real_traces;
 mod refused;
 mod replays;

@@ -37,9 +37,13 @@ fn serve(flags: &[&str]) -> Served {
     Served { process, out, firmware, address }
 }
 
-fn ends(mut served: Served, signal: &str) -> String {
+fn sends(served: &Served, signal: &str) {
     let id = served.process.id().to_string();
     assert!(Command::new("kill").args([signal, &id]).status().expect("kill").success());
+}
+
+fn ends(mut served: Served, signal: &str) -> String {
+    sends(&served, signal);
     let mut rest = String::new();
     served.out.read_to_string(&mut rest).expect("text");
     assert_eq!(served.process.wait().expect("it ends").code(), Some(0), "{rest}");
@@ -105,9 +109,10 @@ fn an_address_for_figures_is_looked_at_before_anything_is_made() {
     }
 }
 
+/// And on two at once, as `timeout` sends them.
 #[test]
 fn it_ends_in_good_order_on_either_signal() {
-    for signal in ["-TERM", "-INT"] {
+    for [signal, last] in [["-TERM", "-INT"], ["-INT", "-TERM"]] {
         let served = serve(&[]);
         let mut greeting = vec![0u8; 128];
         (greeting[2], greeting[4]) = (128, 128);
@@ -115,7 +120,8 @@ fn it_ends_in_good_order_on_either_signal() {
         stream.write_all(&greeting).unwrap();
         stream.read_exact(&mut greeting).expect("ICResp");
         assert_eq!((greeting[0], greeting[4]), (1, 128));
-        let said = ends(served, signal);
+        sends(&served, signal);
+        let said = ends(served, last);
         assert!(said.contains("1 connection, 0 broke the protocol"), "{said}");
         assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0, "the connection is closed");
     }

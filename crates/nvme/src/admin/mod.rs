@@ -101,7 +101,11 @@ impl Controller {
         CommandError::of(queue, submission, status).at(block)
     }
 
-    fn answer(&mut self, submission: &Submission, data: &[u8]) -> Result<AdminReply, Status> {
+    /// What a command of the admin queue is, before anything is done for it.
+    ///
+    /// # Errors
+    /// The status of one that is not carried out, whatever its data are.
+    pub fn recognize(&self, submission: &Submission) -> Result<AdminOpcode, Status> {
         if !self.is_ready() {
             return Err(Status::COMMAND_SEQUENCE_ERROR);
         }
@@ -109,10 +113,11 @@ impl Controller {
         if submission.fuse() != Fuse::Normal || !self.may_point(submission, false) {
             return Err(Status::INVALID_FIELD);
         }
-        if !self.offers(opcode) {
-            return Err(Status::INVALID_OPCODE);
-        }
-        match opcode {
+        if self.offers(opcode) { Ok(opcode) } else { Err(Status::INVALID_OPCODE) }
+    }
+
+    fn answer(&mut self, submission: &Submission, data: &[u8]) -> Result<AdminReply, Status> {
+        match self.recognize(submission)? {
             AdminOpcode::Identify => self.identify(submission).map(AdminReply::data),
             AdminOpcode::GetLogPage => self.get_log_page(submission).map(AdminReply::data),
             AdminOpcode::GetFeatures => self.get_features(submission),

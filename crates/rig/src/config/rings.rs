@@ -22,8 +22,8 @@ const ENTRIES: u32 = 1024;
 /// Identify Controller counts queues from zero in 16 bits, all ones aside (Base §5.27.1.5).
 const QUEUES_MAX: u16 = 65_535;
 const ENTRIES_MAX: u32 = 1 << 16;
-/// MSI-X has 2,048 vectors, one of them for the admin queue.
-const VECTORS_MAX: u16 = 2_047;
+/// One of all there are is for the admin queue.
+const VECTORS_MAX: u16 = nvme::VECTORS_MAX - 1;
 /// Entries of all rings together that are had unasked: a million take 80 MiB of the host, and what the drive fetches as much again.
 const ALL_ENTRIES: u32 = 1 << 20;
 

@@ -100,6 +100,15 @@ fn every_queue_that_was_granted_can_be_connected_and_another_host_comes_in_besid
     running.end();
 }
 
+#[test]
+fn a_drive_of_more_queues_than_a_function_has_vectors_lets_hosts_in() {
+    let serving = Serving { queues: "2048", set: &["controller.transfer_bytes=8KiB"], ..Serving::default() };
+    let running = serving.start();
+    let mut host = running.host("host").attach();
+    host.queues[1].done(write(0, 8), Payload::Send(&[3; 4096]));
+    running.end();
+}
+
 /// Base 2.1, §3.3.2.5: FFFFh tells a host that flow control is off; behind that there is no head of the queue to tell.
 #[test]
 fn only_the_answer_to_connect_says_that_flow_control_is_off() {

@@ -66,7 +66,12 @@ impl Session {
             (Attached::Unproved, Some(_)) => Err(fabrics::AUTHENTICATION_REQUIRED),
             // A queue is connected once.
             _ if fabrics::is_connect(submission) => Err(Status::COMMAND_SEQUENCE_ERROR),
-            (Attached::Admin, Some(_)) => Ok((Kind::Admin, Self::admin_movement(submission))),
+            (Attached::Admin, Some(live)) => {
+                if !is_fabrics {
+                    live.controller.recognize(submission)?;
+                }
+                Ok((Kind::Admin, Self::admin_movement(submission)))
+            }
             (Attached::Io(_), Some(_)) if is_fabrics => match FabricsCommand::of(submission) {
                 Ok(FabricsCommand::Disconnect(0)) => Ok((Kind::Disconnect, Movement::Nothing)),
                 Ok(FabricsCommand::Disconnect(_)) => Err(fabrics::INCOMPATIBLE_FORMAT),

@@ -27,8 +27,12 @@ fn connection(at: ConnectionId) -> Session {
 impl Bench {
     /// A host with a controller that is ready.
     fn new() -> Self {
+        Self::of(settings())
+    }
+
+    fn of(settings: ControllerSettings) -> Self {
         let commands = vec![Opcode::Flush, Opcode::Write, Opcode::Read, Opcode::Verify];
-        let mut controller = ControllerSettings { commands, ..settings() };
+        let mut controller = ControllerSettings { commands, ..settings };
         controller.namespaces[0].blocks = 1 << 20;
         let memory = Arc::new(Plain::new());
         let mut port = Port::new(memory.clone(), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
@@ -71,6 +75,12 @@ impl Bench {
         assert_eq!(entry.count(), u64::from(health[176]));
         entry
     }
+}
+
+/// The status of the answer that came last.
+fn told(session: &Session) -> Status {
+    let last = session.output().last_chunk::<2>().expect("an answer");
+    Status(u16::from_le_bytes(*last) >> 1)
 }
 
 /// The Connect of a greeting, changed.
@@ -121,10 +131,6 @@ fn a_connect_that_fails_is_in_no_log() {
         changed(&greeting, |it| Connect { last_entry: 0, ..it }),
         changed(&greeting, |it| Connect { format: 1, ..it }),
     ];
-    let told = |session: &Session| {
-        let last = session.output().last_chunk::<2>().expect("an answer");
-        Status(u16::from_le_bytes(*last) >> 1)
-    };
     for greeting in wrong {
         let mut queue = connection(2);
         feed(&mut queue, &mut bench.world(), &greeting);
@@ -137,6 +143,20 @@ fn a_connect_that_fails_is_in_no_log() {
     feed(&mut admin, &mut bench.world(), &greeting[128..]);
     assert_eq!(told(&admin), Status::COMMAND_SEQUENCE_ERROR);
     assert_eq!(bench.newest().count(), 0);
+}
+
+/// Its data are neither asked for nor found wrong.
+#[test]
+fn an_admin_command_that_there_is_not_fails_for_that() {
+    let mut bench = Bench::of(ControllerSettings { managed_namespaces: 0, ..settings() });
+    let mut admin = std::mem::replace(&mut bench.admin, connection(0));
+    for (count, bytes) in (1..).zip([4096, 0]) {
+        let command = Submission::attach_namespace(1, true, DataPointer::default());
+        let before = admin.output().len();
+        feed(&mut admin, &mut bench.world(), &capsule(command.with_sgl(Sgl::Transport { bytes }), &[]));
+        assert_eq!((told(&admin), admin.output().len()), (Status::INVALID_OPCODE.with_more(true), before + 24));
+        assert_eq!(bench.newest().count(), count);
+    }
 }
 
 /// A reset waits for what is at the drive: of what moves no data that is little for each queue, and the rest goes with it.
