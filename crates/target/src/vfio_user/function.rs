@@ -460,11 +460,18 @@ impl Function {
         Ok(data)
     }
 
-    /// A submission queue goes when its commands are answered, and its deletion completes after them.
+    /// A submission queue goes when the drive is done with its commands, and its deletion completes after what the guest can be told of
+    /// them: what [`Function::post_what_is_over`] has left has no room, and the guest may wait for the deletion before it makes any. So
+    /// that it completes says that all of them are over (Base §5.7).
     fn finish_deletion(&mut self, world: &mut World<'_>) {
         let Some((id, command)) = self.deleting else { return };
         let place = &mut self.queues[id.index()];
-        place.iter_mut().for_each(|queue| queue.drop_half());
+        for queue in place.iter_mut() {
+            queue.drop_half();
+            if queue.is_over() {
+                queue.drop_untold(&mut world.subsystem.served);
+            }
+        }
         if place.as_ref().is_none_or(|queue| world.port.is_drained(&queue.pair)) {
             if let Some(queue) = place.take() {
                 world.port.return_pair(queue.pair);
@@ -496,12 +503,13 @@ impl Function {
 
     /// Whether a completion can be posted there.
     pub(super) fn has_room(&self, queue: QueueId) -> bool {
-        self.room(queue) > 0
+        self.room(queue)[0] > 0
     }
 
-    /// How many completions can be posted there.
-    pub(super) fn room(&self, queue: QueueId) -> u32 {
-        self.completions[queue.index()].as_ref().map_or(0, |completions| completions.queue.free())
+    /// How many completions can be posted there, and how many if the guest takes all.
+    pub(super) fn room(&self, queue: QueueId) -> [u32; 2] {
+        let queue = self.completions[queue.index()].as_ref().map(|completions| &completions.queue);
+        queue.map_or([0; 2], |queue| [queue.free(), queue.entries() - 1])
     }
 
     /// Posts a completion; there is room for it.

@@ -64,6 +64,8 @@ pub(super) struct IoQueue {
     places: Vec<Place>,
     /// What the drive is done with, while the guest takes no more completions.
     untold: VecDeque<Over>,
+    /// The refusal of half a pair for which its completion queue has no place beside that of the other half.
+    refusal: Option<Completion>,
     /// The first half of a fused pair, with its data in its slot, while its second has not come.
     half: Option<(u16, Flight)>,
     /// The command that came last was a first half, and was refused.
@@ -81,6 +83,7 @@ impl IoQueue {
             flights: Vec::new(),
             places: Vec::new(),
             untold: VecDeque::new(),
+            refusal: None,
             half: None,
             has_failed: false,
         }
@@ -90,15 +93,10 @@ impl IoQueue {
         self.submissions.entries()
     }
 
-    /// Its pair, with what is under way there. What the drive was done with has been done, whether or not the guest was told.
+    /// Its pair, with what is under way there.
     pub(super) fn leave(mut self, host: Arc<Host>, served: &mut Served) -> Orphan {
         self.drop_half();
-        for Over { slot, flight: Flight { admission, .. }, status, .. } in self.untold {
-            if status.is_success() {
-                served.count(admission.opcode, admission.reach);
-            }
-            self.pair.give_back(slot);
-        }
+        self.drop_untold(served);
         let left = |(slot, flight): (u16, Option<Flight>)| {
             flight.map(|flight| LeftBehind::of(slot, &flight.admission, flight.copying.is_some(), flight.lent))
         };
@@ -109,6 +107,22 @@ impl IoQueue {
     /// Gives up the first half of a pair whose second has not come: the drive knows nothing of it.
     pub(super) fn drop_half(&mut self) {
         if let Some((slot, ..)) = self.half.take() {
+            self.pair.give_back(slot);
+        }
+    }
+
+    /// Whether nothing of it is at the drive.
+    pub(super) fn is_over(&self) -> bool {
+        self.flights.iter().all(Option::is_none)
+    }
+
+    /// Gives up what the guest was not told. What the drive was done with has been done.
+    pub(super) fn drop_untold(&mut self, served: &mut Served) {
+        self.refusal = None;
+        for Over { slot, flight: Flight { admission, .. }, status, .. } in self.untold.drain(..) {
+            if status.is_success() {
+                served.count(admission.opcode, admission.reach);
+            }
             self.pair.give_back(slot);
         }
     }
@@ -165,9 +179,7 @@ impl Function {
             if world.subsystem.served.is_laden(queue.pair.id()) {
                 return Ok(taken > 0);
             }
-            // Half a pair may have to be answered together with what is behind it.
-            let room = 1 + u32::from(queue.half.is_some());
-            let slot = if self.room(queue.completions) >= room { queue.pair.take_slot() } else { None };
+            let slot = if self.may_take(queue) { queue.pair.take_slot() } else { None };
             let Some(slot) = slot else { return Ok(taken > 0) };
             let Some(run) = queue.submissions.take(1) else {
                 queue.pair.give_back(slot);
@@ -182,6 +194,13 @@ impl Function {
             self.begin(world, queue, slot, Submission(words))?;
         }
         Ok(true)
+    }
+
+    /// Whether there is room for what the next command may have to be told. Half a pair may have to be answered together with what is
+    /// behind it, and a queue of two entries has no room for both.
+    fn may_take(&self, queue: &IoQueue) -> bool {
+        let [free, most] = self.room(queue.completions);
+        free > 0 && free >= (1 + u32::from(queue.half.is_some())).min(most)
     }
 
     fn begin(
@@ -293,7 +312,13 @@ impl Function {
     ) -> Result<(), Unmapped> {
         queue.pair.give_back(slot);
         let status = self.log(world, queue.id, submission, status, failure);
-        self.post(queue.completions, queue.completion(submission, failure.told(), status))
+        let completion = queue.completion(submission, failure.told(), status);
+        if self.has_room(queue.completions) {
+            return self.post(queue.completions, completion);
+        }
+        assert!(queue.refusal.is_none(), "no command is taken until it is told");
+        queue.refusal = Some(completion);
+        Ok(())
     }
 
     /// What a command is, with the data that it brings in its slot.
@@ -414,9 +439,14 @@ impl Function {
     fn post_from(&mut self, world: &mut World<'_>, queue: &mut IoQueue) -> Result<bool, Unmapped> {
         let mut did = false;
         while self.has_room(queue.completions) {
-            let Some(over) = queue.untold.pop_front() else { break };
+            if let Some(completion) = queue.refusal.take() {
+                self.post(queue.completions, completion)?;
+            } else if let Some(over) = queue.untold.pop_front() {
+                self.post_over(world, queue, over)?;
+            } else {
+                break;
+            }
             did = true;
-            self.post_over(world, queue, over)?;
         }
         Ok(did)
     }

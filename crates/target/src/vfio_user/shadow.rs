@@ -125,8 +125,8 @@ impl Function {
                 let Some(entries) = function.entries(id) else { continue };
                 let [tail, head] = function.seen[id];
                 // A fused pair needs room for two.
-                let waits = function.room(QueueId(id as u16)) < 2;
-                let head = if waits { shadow::asked(head) } else { shadow::unasked(head, entries[1]) };
+                let [free, _] = function.room(QueueId(id as u16));
+                let head = if free < 2 { shadow::asked(head) } else { shadow::unasked(head, entries[1]) };
                 told |= function.tell(id, [shadow::asked(tail), head])?;
             }
             // The guest writes its doorbell, then reads the index; here it is the other way round.
