@@ -33,7 +33,7 @@ use client::Client;
 use listen::{FileId, file_at, listen_at};
 use mio::net::{UnixListener, UnixStream};
 use mio::{Events, Interest, Poll, Token, Waker};
-use nvme::{HostMemory, Transport};
+use nvme::{HostMemory, Transport, VECTORS_MAX};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,9 +49,6 @@ const QUEUE_ENTRIES_MAX: u32 = 1024;
 
 /// Bytes of BAR 0 at least: bits 13:4 of its address are not writable (NVMe over PCIe 1.0 section 2.1.10).
 const REGISTERS_MIN: u64 = 16 << 10;
-
-/// Vectors that MSI-X can have (PCI Express Base 4.0 section 7.7.2).
-const VECTORS_MAX: u16 = 2048;
 
 /// Files that a guest may have open here: two for each piece of its memory, an event for each vector, and those of the drive.
 const FILES_MAX: u64 = 2 * MAPS_MAX as u64 + VECTORS_MAX as u64 + 64;
