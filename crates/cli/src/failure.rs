@@ -204,9 +204,10 @@ fn advice_on_media_file(error: &MediaFileError) -> Option<String> {
             Some(group) => format!("`--threads {group}={found}` serves it with as many as it was made with"),
             None => format!("`--set {key}={found}` serves it with as many as it was made with"),
         }),
-        MediaFileError::OtherDrive { .. } => {
-            Some("a file is served with the --architecture, --device, --threads and --set that it was made with".into())
-        }
+        MediaFileError::OtherDrive { .. } => Some(
+            "a file is served with the --architecture, --device, --threads, --seed and --set that it was made with"
+                .into(),
+        ),
         MediaFileError::OtherSeed { found, .. } => {
             Some(format!("`--seed {found}` serves it: with another one other pages of it would be lost"))
         }

@@ -307,7 +307,7 @@ fn tell_waiting(is_told: &AtomicBool) {
     // Before it is said, so that whoever has read it is heeded.
     is_told.store(true, Ordering::Release);
     tell_aside(
-        "ending: commands under way are finished and what is in the buffer is written to flash; a second signal ends at \
+        "ending: commands under way are finished and what is in the buffer is written to flash; a signal from now on ends at \
          once, and what is not durable is lost\n",
     );
 }

@@ -3,7 +3,7 @@
 
 use crate::architecture::Architecture;
 use std::fmt;
-use units::is_called;
+use units::{Lpn, is_called};
 
 /// A planted bug.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +165,7 @@ pub const MUTATIONS: &[Planted] = &[
     Planted {
         mutation: Mutation::WrongCount,
         name: "wrong-count",
-        summary: "TRANS does not take some superseded pages off their group's valid pages",
+        summary: "the firmware does not take some superseded pages off their group's valid pages",
         found: &[seeds(DEEPFLASH, 0), seeds("pipessd", 0), seeds("tradition", 0)],
     },
     Planted {
@@ -281,10 +281,16 @@ impl Mutation {
         matches!(self, Mutation::DrainHalf | Mutation::EraseAnyway)
     }
 
+    /// Whether this superseded page is not taken off its group's valid pages.
+    pub(crate) fn miscounts(planted: Option<Mutation>, lpn: Lpn) -> bool {
+        planted == Some(Mutation::WrongCount) && lpn.0.is_multiple_of(16)
+    }
+
     /// Whether firmware of this architecture has what it is a bug of.
     pub fn is_in(self, architecture: &dyn Architecture) -> bool {
         match self {
-            // What recovers page by page does so whoever wrote them, whoever reclaims moves tombstones, and all count valid pages alike.
+            // What recovers page by page does so whoever wrote them, whoever reclaims moves tombstones, and all count valid pages,
+            // Tradition by lines of its own.
             Mutation::ShortScan
             | Mutation::OldestWins
             | Mutation::VersionsAnew

@@ -327,8 +327,8 @@ impl Port {
 /// Whether the success of a command says that something outlasts the power: it changes blocks, makes changes durable, or reads what is to
 /// be on flash first (FUA, NVM §3.2.4).
 fn promises(submission: &Submission) -> bool {
-    let changes = |opcode: Opcode| opcode.changes_media() || opcode == Opcode::Flush;
-    submission.fua() || Opcode::try_from(submission.opcode()).is_ok_and(changes)
+    let is_flush = Opcode::try_from(submission.opcode()) == Ok(Opcode::Flush);
+    submission.fua() || submission.changes_media() || is_flush
 }
 
 /// A pointer to pages, of which those after the first may have to be in a list.

@@ -2,7 +2,7 @@
 
 use crate::port::Port;
 use crate::subsystem::{Flush, Live, Subsystem};
-use nvme::spec::{Opcode, Submission};
+use nvme::spec::Submission;
 use units::{Bytes, QueueId, Time};
 
 /// Keeps with the drive whether its hosts have shut it down, so that power may go, and says whether it could; where it could not, the drive
@@ -69,7 +69,7 @@ impl Subsystem {
         (entry, unmoved): (&Submission, Bytes),
     ) {
         self.wake();
-        self.is_unflushed |= Opcode::try_from(entry.opcode()).is_ok_and(Opcode::changes_media);
+        self.is_unflushed |= entry.changes_media();
         self.served.begin_for_host(now, place, namespace, entry);
         self.served.lade(place, (entry, unmoved));
     }

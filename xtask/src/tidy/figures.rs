@@ -5,11 +5,13 @@
 //! <!-- says fig16b: "607 K IOPS" iops 0K; where series=1 thread and pattern=randread -->
 //! ```
 //! Behind the quoted words stand a metric and how it is shown. Of several rows the least and the most stand in the sentence, unless
-//! `take least`, `take most`, `take mean` or `take each` says which; `over key=value` divides by the rows that differ in these keys.
+//! `take least`, `take most`, `take mean` or `take each` says which; `take each KEY` is one row for each value of a key. `over key=value`
+//! divides by the rows that differ in these keys.
 
-use super::rows::{Rows, clause, number};
+use super::rows::{Rows, clause, number, shown};
 use super::{Check, Offence, Tree};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 pub(super) const CHECK: Check =
     Check { name: "figures", why: "a figure that was typed into a sentence says what an older build did", find };
@@ -43,34 +45,59 @@ fn find(tree: &Tree) -> Vec<Offence> {
 fn judged(tree: &Tree, paragraph: &str, mark: &str) -> Result<(), String> {
     let (name, rest) = mark.split_once(": \"").ok_or("expected `says NAME: \"words\" metric form; clauses`")?;
     let (words, clauses) = rest.split_once('"').ok_or("the words have no end")?;
-    if !paragraph.contains(words) {
+    if !stands(paragraph, words) {
         return Err(format!("no sentence above has the words \"{words}\""));
     }
     let (metric, form) = clauses.split(';').next().and_then(|first| first.trim().split_once(' ')).ok_or("no metric")?;
     let values = values(&Rows::of(tree, name)?, metric, clauses)?;
     let right = |of: &[f64]| of.iter().map(|value| number(*value, form)).collect::<Vec<_>>();
     let [least, most] = [f64::min, f64::max].map(|choose| values.iter().copied().reduce(choose).unwrap_or(f64::NAN));
-    let mut right = match clause(clauses, "take") {
-        "" => right(&[least, most]),
-        "each" => right(&values),
-        "least" => right(&[least]),
-        "most" => right(&[most]),
-        "mean" => right(&[values.iter().sum::<f64>() / values.len() as f64]),
+    let (mut right, any_order) = match clause(clauses, "take") {
+        "" => (right(&[least, most]), true),
+        each if each.starts_with("each") => (right(&values), false),
+        "least" => (right(&[least]), false),
+        "most" => (right(&[most]), false),
+        "mean" => (right(&[values.iter().sum::<f64>() / values.len() as f64]), false),
         other => return Err(format!("`take {other}` is not known: each, least, most, mean")),
     };
-    right.dedup();
-    let said = numbers(words);
-    let bare = right.iter().map(|text| text.split_whitespace().next().unwrap_or_default());
-    if said.iter().eq(bare.clone()) || said.iter().eq(bare.rev()) {
+    if any_order {
+        right.dedup();
+    }
+    let (said, behind) = numbers(words);
+    let parts = || right.iter().map(|text| text.split_once(' ').unwrap_or((text, "")));
+    let figures: Vec<&str> = parts().map(|(figure, _)| figure).collect();
+    let is_said = said == figures || any_order && said.iter().eq(figures.iter().rev());
+    let unit = parts().next().map_or("", |(_, unit)| unit);
+    if is_said && UNITS.iter().find(|unit| **unit == behind).copied().unwrap_or("") == unit {
         return Ok(());
     }
-    Err(format!("\"{words}\": the rows say {}", right.join(" to ")))
+    Err(format!("\"{words}\": the rows say {}", right.join(if any_order { " to " } else { ", " })))
+}
+
+/// What a figure may be shown as; behind several it stands once.
+const UNITS: [&str; 3] = ["%", "K", "M"];
+
+/// Whether the words stand there, and not in the middle of a longer number.
+fn stands(paragraph: &str, words: &str) -> bool {
+    paragraph.match_indices(words).any(|(at, _)| {
+        let (before, after) = (paragraph[..at].chars().next_back(), paragraph[at + words.len()..].chars().next());
+        let begins = !words.starts_with(is_digit) || !before.is_some_and(|c| is_digit(c) || ".,-".contains(c));
+        begins && (!words.ends_with(is_digit) || !after.is_some_and(is_digit))
+    })
+}
+
+fn is_digit(c: char) -> bool {
+    c.is_ascii_digit()
 }
 
 /// The metric in each chosen row; what it is over that in the rows of `over`, where there is such a clause.
 fn values(rows: &Rows, metric: &str, clauses: &str) -> Result<Vec<f64>, String> {
     let of = |conditions: &str| -> Result<Vec<f64>, String> {
-        let chosen = rows.chosen(conditions);
+        let mut chosen = rows.chosen(conditions);
+        if let Some(key) = clause(clauses, "take").strip_prefix("each ") {
+            let mut known = BTreeSet::new();
+            chosen.retain(|row| known.insert(shown(&row[key])));
+        }
         let values: Vec<f64> = chosen.iter().filter_map(|row| row.get(metric).and_then(Value::as_f64)).collect();
         if values.is_empty() { Err(format!("{} with {metric}", rows.none_chosen())) } else { Ok(values) }
     };
@@ -88,11 +115,12 @@ fn values(rows: &Rows, metric: &str, clauses: &str) -> Result<Vec<f64>, String> 
     Ok(values.iter().zip(base).map(|(value, base)| value / base).collect())
 }
 
-/// The numbers that stand in `words`.
-fn numbers(words: &str) -> Vec<String> {
-    let parts = words.split(|c: char| !(c.is_ascii_digit() || c == '.' || c == ',' || c == '-'));
-    let parts = parts.map(|part| part.trim_end_matches(['.', ',', '-']));
-    parts.filter(|part| part.contains(|c: char| c.is_ascii_digit())).map(str::to_string).collect()
+/// The numbers that stand in `words`, and the word behind the last.
+fn numbers(words: &str) -> (Vec<&str>, &str) {
+    let is_part = |c: char| is_digit(c) || ".,-".contains(c);
+    let parts = words.split(|c| !is_part(c)).map(|part| part.trim_end_matches(['.', ',', '-']));
+    let last = words.rfind(is_digit).map_or("", |at| &words[at + 1..]);
+    (parts.filter(|part| part.contains(is_digit)).collect(), last.split_whitespace().next().unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -126,12 +154,26 @@ mod tests {
         assert_eq!(says("up to 4.0", "iops 1; where series=a; over series=b; take most"), Ok(()));
         assert_eq!(says("1.21 M", "iops 2M; take most"), Ok(()));
         assert_eq!(says("7.2 and 7.3", "w 1; take each"), Ok(()));
-        assert_eq!(says("607, 1,213, 304 and 303", "iops 0K; take each"), Ok(()));
+        assert_eq!(says("607, 1,213, 304 and 303 K", "iops 0K; take each"), Ok(()));
         assert!(says("607, 304, 1,213 and 303", "iops 0K; take each").is_err());
+        assert!(says("303, 304, 1,213 and 607 K", "iops 0K; take each").is_err());
         assert_eq!(says("910,131", "iops 0; where series=a; take mean"), Ok(()));
         assert_eq!(says("608 K", "iops 0K; where series=a and cores=2"), Err("\"608 K\": the rows say 607 K".into()));
         assert_eq!(says("1", "iops 0; where series=c"), Err("no row of results/fig.json is chosen with iops".into()));
         assert_eq!(says("1", "iops 0; take any"), Err("`take any` is not known: each, least, most, mean".into()));
         assert!(judged(&tree, "words", "fig: words").is_err());
+        for words in ["607 M", "607 %", "607"] {
+            assert!(says(words, "iops 0K; where series=a and cores=2").is_err(), "{words}");
+        }
+        let within = |paragraph: &str| judged(&tree, paragraph, "fig: \"7.2 W\" w 1; where series=a and cores=2");
+        assert_eq!(
+            [within("7.2 W").is_ok(), within("17.2 W").is_ok(), within("at 7.2 W").is_ok()],
+            [true, false, true]
+        );
+        let twice = r#"{"rows": [{"x": 5}, {"x": 5}, {"x": 6}]}"#;
+        let tree = Tree::of(&[("results/fig.json", twice)]);
+        let each = |words: &str| judged(&tree, words, &format!("fig: \"{words}\" x 0; take each"));
+        assert!(each("5, 5 and 6").is_ok() && each("5 and 6").is_err());
+        assert_eq!(judged(&tree, "5 and 6", "fig: \"5 and 6\" x 0; take each x"), Ok(()));
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct Ranges {
     /// The first word of the list buffer.
     list: usize,
     count: u16,
-    /// The next that is gone through, and one past the last.
+    /// Of a Dataset Management: the next that is gone through, and one past the last.
     next: u16,
     end: u16,
     /// Of a Copy: how far it is.
@@ -91,7 +91,7 @@ impl Ranges {
         if end > self.namespace.sectors { Err(Status::LBA_OUT_OF_RANGE) } else { Ok(()) }
     }
 
-    /// The last of several is not gone through.
+    /// The last of several of a Dataset Management is not gone through.
     pub(crate) fn skip_last(&mut self) {
         self.end -= u16::from(self.end > 1);
     }

@@ -3,7 +3,8 @@
 //! ```text
 //! sum 8 | seed 8
 //! ```
-//! Zeros where its flash has not failed yet: the drive takes the seed that it is first served with.
+//! Zeros where its flash has not failed yet, and in files that builds before this record served: the drive takes the seed that it is first
+//! served with.
 
 use super::{MediaFile, MediaFileError, past, sum};
 use std::os::unix::fs::FileExt;

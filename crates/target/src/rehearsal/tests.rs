@@ -246,6 +246,21 @@ fn a_queue_goes_with_the_commands_that_its_guest_cannot_be_told_of() {
     assert!(completion.phase() && completion.command_id() == 77 && completion.status() == Status::SUCCESS);
 }
 
+/// Its data are nowhere: they are not looked at.
+#[test]
+fn an_admin_command_that_there_is_not_fails_for_its_opcode() {
+    let mut started = Started::of(ControllerSettings { managed_namespaces: 0, ..settings() });
+    let nowhere = nvme::spec::DataPointer { prp1: HostAddress(0), prp2: HostAddress(0) };
+    started.with(|machine, world| machine.submit(world, 0, Submission::attach_namespace(1, false, nowhere)));
+    started.settle();
+    let mut completion = Completion([0; 2]);
+    // Behind those of two commands that made a queue.
+    started.machine.function.guest.read_words(ring(0, true) + 2 * COMPLETION_BYTES, &mut completion.0);
+    assert!(completion.phase());
+    assert_eq!(completion.status(), Status::INVALID_OPCODE.with_more(true));
+    assert_eq!(started.rehearsal.subsystem.controllers[&1].controller.errors(), 1);
+}
+
 /// The event names the log page: what it is about stands there, and counts.
 #[test]
 fn a_doorbell_that_makes_no_sense_is_in_the_error_log() {

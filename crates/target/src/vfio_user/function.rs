@@ -395,7 +395,10 @@ impl Function {
 
     fn answer(&mut self, world: &mut World<'_>, submission: &Submission) {
         let command = submission.command_id();
-        let data = match self.brought(submission) {
+        // What it is comes before its data, which are not looked at for a command that there is not.
+        let live = world.subsystem.controllers.get(&self.id);
+        let known = live.map_or(Ok(()), |live| live.controller.recognize(submission).map(drop));
+        let data = match known.and_then(|()| self.brought(submission)) {
             Ok(data) => data,
             Err(status) => {
                 let status = self.log(world, ADMIN, submission, status, Failure::default());

@@ -457,7 +457,7 @@ impl Worker {
 
     pub(super) fn remap(&self, turn: &mut Turn<'_>, lpn: Lpn, to: Option<Ppn>) {
         let old = self.shared.map.load(turn, lpn);
-        let miscounts = self.shared.settings.mutation == Some(Mutation::WrongCount) && lpn.0.is_multiple_of(16);
+        let miscounts = Mutation::miscounts(self.shared.settings.mutation, lpn);
         let left = old.filter(|&old| self.shared.tombstones.leave(turn, old) && !miscounts);
         if old.is_some() || to.is_some() {
             self.shared.map.store(turn, lpn, to);

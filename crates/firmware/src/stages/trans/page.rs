@@ -137,7 +137,7 @@ impl PagePlaces {
 
     /// A page was at one place, or nowhere, and is at another now, or nowhere.
     fn exchange(&mut self, turn: &mut Turn<'_>, lpn: Lpn, old: Option<Ppn>, to: Option<Ppn>) {
-        let miscounts = self.mutation == Some(Mutation::WrongCount) && lpn.0.is_multiple_of(16);
+        let miscounts = Mutation::miscounts(self.mutation, lpn);
         let left = old.filter(|&old| !miscounts && self.is_last_at(old));
         if let Some(left) = left {
             self.tables.groups.invalidate(turn, left);

@@ -1,4 +1,4 @@
-//! How many groups a TRANS thread of page mapping fills, needs and keeps free, and how many it has reclaimed at a time. Preconditioning
+//! How many groups a TRANS thread of page mapping fills, needs and keeps free, and how many any has reclaimed at a time. Preconditioning
 //! goes by the same sums.
 
 use crate::policies::shares;
