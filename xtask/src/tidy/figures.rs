@@ -20,7 +20,7 @@ const MARK: &str = "<!-- says ";
 
 fn find(tree: &Tree) -> Vec<Offence> {
     let mut offences = Vec::new();
-    for page in tree.files.iter().filter(|file| file.path.starts_with("docs/") && file.path.ends_with(".md")) {
+    for page in tree.pages() {
         let mut paragraph = String::new();
         let mut marked = false;
         for (at, line) in page.text.lines().enumerate() {

@@ -23,7 +23,7 @@ fn find(tree: &Tree) -> Vec<Offence> {
         println!("tidy: pages: links skipped, there is no README.md yet");
         return offences;
     };
-    for page in tree.files.iter().filter(|file| file.path.starts_with("docs/") && file.path.ends_with(".md")) {
+    for page in tree.pages() {
         if ![readme, map].iter().any(|from| from.text.contains(&page.path)) {
             let remedy = "link to it from README.md or ARCHITECTURE.md, or fold it into another page";
             offences.push(page.offence(1, "no link leads to this page", remedy));

@@ -20,7 +20,7 @@ const MARK: &str = "<!-- table ";
 
 fn find(tree: &Tree) -> Vec<Offence> {
     let mut offences = Vec::new();
-    for page in pages(tree) {
+    for page in tree.pages() {
         match filled(tree, page) {
             Ok(text) => {
                 let differs = |(at, (old, new)): (usize, (&str, &str))| (old != new).then_some(at + 1);
@@ -39,7 +39,7 @@ fn find(tree: &Tree) -> Vec<Offence> {
 /// Writes every table anew.
 pub(crate) fn fill(root: &Path) -> Result<(), String> {
     let tree = Tree::read(root)?;
-    for page in pages(&tree) {
+    for page in tree.pages() {
         let text = filled(&tree, page).map_err(|(line, what)| format!("{}:{line}: {what}", page.path))?;
         if text != page.text {
             std::fs::write(root.join(&page.path), text).map_err(|error| format!("{}: {error}", page.path))?;
@@ -47,10 +47,6 @@ pub(crate) fn fill(root: &Path) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-fn pages(tree: &Tree) -> impl Iterator<Item = &File> {
-    tree.files.iter().filter(|file| file.path.starts_with("docs/") && file.path.ends_with(".md"))
 }
 
 /// The page with the bodies of its tables made from the rows; else the line that cannot be followed and why.

@@ -58,6 +58,11 @@ impl Tree {
         self.files.iter().filter(|file| file.path.ends_with(".rs"))
     }
 
+    /// The pages of the documentation.
+    pub(super) fn pages(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(|file| file.path.starts_with("docs/") && file.path.ends_with(".md"))
+    }
+
     /// The manifests of the crates, by name of the crate's folder.
     pub(super) fn manifests(&self) -> impl Iterator<Item = (&str, &File)> {
         self.files.iter().filter_map(|file| {
