@@ -60,6 +60,10 @@ pub enum Mutation {
     CopyUnforced,
     /// See [`MUTATIONS`].
     EraseAnyway,
+    /// See [`MUTATIONS`].
+    PairUnforced,
+    /// See [`MUTATIONS`].
+    WriteAnyway,
 }
 
 /// What is known of a planted bug.
@@ -258,6 +262,18 @@ pub const MUTATIONS: &[Planted] = &[
         summary: "FCMD goes on to read and erase when the power fails and the buffer is to go to flash",
         found: &[seeds(DEEPFLASH, 288)],
     },
+    Planted {
+        mutation: Mutation::PairUnforced,
+        name: "pair-unforced",
+        summary: "NVMQ carries out a fused pair that is to be on flash as if it were not",
+        found: &[seeds(DEEPFLASH, 16)],
+    },
+    Planted {
+        mutation: Mutation::WriteAnyway,
+        name: "write-anyway",
+        summary: "NVMQ stores what the Write of a fused pair writes though the Compare has failed",
+        found: &[seeds(DEEPFLASH, 0)],
+    },
 ];
 
 impl Mutation {
@@ -274,6 +290,11 @@ impl Mutation {
     /// Whether it is a bug of commands that few hosts send.
     pub fn concerns_commands(self) -> bool {
         matches!(self, Mutation::ForgetUnreadable | Mutation::SkipLastRange | Mutation::CopyUnforced)
+    }
+
+    /// Whether it is a bug of fused pairs.
+    pub fn concerns_pairs(self) -> bool {
+        matches!(self, Mutation::PairUnforced | Mutation::WriteAnyway)
     }
 
     /// Whether it is a bug of what is done when the power fails and capacitors keep the buffer.

@@ -380,12 +380,14 @@ impl Session {
         inspect::<HostStage>(&self.sim, self.host).uncertain()
     }
 
-    /// Verifies, Writes Uncorrectable and Copies of this host that are over, and commands that failed because blocks were unreadable.
-    pub(crate) fn carried(&self) -> [u64; 4] {
+    /// Verifies, Writes Uncorrectable and Copies of this host that are over, fused pairs that were carried out and those of which nothing
+    /// was, and commands that failed because blocks were unreadable.
+    pub(crate) fn carried(&self) -> [u64; 6] {
         let host = inspect::<HostStage>(&self.sim, self.host);
         let [verifies, spoils, copies] =
             [IoKind::Verify, IoKind::WriteUncorrectable, IoKind::Copy].map(|kind| host.over(kind));
-        [verifies, spoils, copies, host.unreadable()]
+        let [pairs, aborted] = host.pairs();
+        [verifies, spoils, copies, pairs, aborted, host.unreadable()]
     }
 
     fn stuck(&self) -> SessionError {

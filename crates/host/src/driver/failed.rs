@@ -5,6 +5,7 @@ use nvme::spec::Status;
 use units::{QueueId, Time};
 use workload::{Io, IoKind};
 
+use super::pairs::Half;
 use super::ranges::{Ranges, pairs};
 use super::{Driver, MediaFailure, Observe, Problem, queue};
 use crate::oracle::Ticket;
@@ -21,9 +22,17 @@ impl<O: Observe> Driver<O> {
         status: Status,
         now: Time,
     ) {
+        if slot.half != Half::None && status.is_same(Status::ABORTED_FAILED_FUSED) {
+            return self.abort(slot, io.device);
+        }
         let is_unreadable = self.is_unreadable(slot, io, &ranges, status);
         let differs = io.kind == IoKind::Compare && status.is_same(Status::COMPARE_FAILURE);
-        let may_differ = differs && slot.ticket.is_none_or(|ticket| self.may_differ(queue, command, io, &ticket));
+        let may_differ = differs
+            && match slot.ticket {
+                Some(ticket) if slot.half == Half::None => self.may_differ(queue, command, io, &ticket),
+                Some(_) => self.pair_may_differ(slot, io.device),
+                None => true,
+            };
         for ticket in slot.ticket.iter().chain(&ranges.tickets) {
             self.oracles[usize::from(io.device)].failed(ticket);
         }

@@ -1,6 +1,7 @@
 //! The host's NVMe driver: keeps queues full or requests in time, and judges every answer. It never reads a clock.
 
 mod failed;
+mod pairs;
 mod phase;
 mod queue;
 mod ranges;
@@ -26,6 +27,7 @@ use ranges::{Ranges, in_whole_blocks};
 pub use results::{INTERVALS_MAX, Interval, MediaFailure, Moved, PhaseResults, Problem, Results, Series, interval_of};
 pub use settings::{ADMIN_BYTES, DriverSettings, Layout, PowerCuts, SERIES_MIN, SettingsError, TRANSFER_MAX};
 
+use pairs::{Half, Pair, Sending};
 use phase::Course;
 use settings::Sent;
 
@@ -93,6 +95,10 @@ pub struct Driver<O: Observe = ()> {
     ranges: Vec<Range>,
     /// Of the commands under way that have such, by queue and identifier.
     ranged: BTreeMap<(QueueId, u16), Ranges>,
+    /// The half of a fused pair that is sent now.
+    sending: Option<Sending>,
+    /// Fused pairs under way, by their requests.
+    pairs: BTreeMap<u32, Pair>,
     payload: Vec<u64>,
     pages: Vec<HostAddress>,
     results: Results,
@@ -114,7 +120,9 @@ impl<O: Observe> Driver<O> {
             Some(cuts) => oracle.with_power_cuts(cuts.volatile, cuts.whole),
             None => oracle,
         };
-        let failing = |oracle: Oracle| if settings.media_errors { oracle.with_failures() } else { oracle };
+        // The Write of a fused pair fails with its Compare.
+        let may_fail = settings.media_errors || settings.cuts.is_some_and(|cuts| cuts.pairs_every > 0);
+        let failing = |oracle: Oracle| if may_fail { oracle.with_failures() } else { oracle };
         let oracles = with_starts.map(|namespace| failing(cut(ordered(oracle(namespace))))).collect();
         let words = (settings.max_transfer.0 / SECTOR_BYTES) as usize * settings.sector_words as usize;
         let mut driver = Driver {
@@ -133,6 +141,8 @@ impl<O: Observe> Driver<O> {
             sent: Sent::default(),
             ranges: Vec::new(),
             ranged: BTreeMap::new(),
+            sending: None,
+            pairs: BTreeMap::new(),
             payload: vec![0; words],
             pages: Vec::new(),
             results: Results::default(),
@@ -292,6 +302,7 @@ impl<O: Observe> Driver<O> {
         }
         self.accounted = Time::ZERO;
         self.ranged.clear();
+        self.pairs.clear();
         self.moved.clear();
         self.requests.clear();
         self.requests_free.clear();
@@ -370,6 +381,9 @@ impl<O: Observe> Driver<O> {
             pair.moved = true;
             self.moved.push(queue);
         }
+        if before == 0 && self.pair_up(queue, index, &io, now) {
+            commands = 1;
+        }
         loop {
             let sectors = limit.min(io.sectors - sent);
             self.command(queue, index, &io, io.lba + u64::from(sent), sectors, now);
@@ -379,6 +393,7 @@ impl<O: Observe> Driver<O> {
                 break;
             }
         }
+        self.sending = None;
         self.queues[queue.index() - 1].partial = (sent < io.sectors).then_some(index);
         let request = &mut self.requests[index as usize];
         request.sent = sent;
@@ -388,12 +403,16 @@ impl<O: Observe> Driver<O> {
 
     /// Makes one command, with its data and its list, and puts it into the ring.
     fn command(&mut self, queue: QueueId, request: u32, io: &Io, lba: Lba, sectors: u32, now: Time) {
-        let through = self.settings.cuts.is_some_and(|cuts| cuts.send_through(io.kind, &mut self.sent));
+        let through = match self.sending {
+            None => self.settings.cuts.is_some_and(|cuts| cuts.send_through(io.kind, &mut self.sent)),
+            Some(sending) => sending.is_through(),
+        };
         let known =
             if self.oracles.is_empty() { (None, None) } else { self.foretell(queue, io, lba, sectors, through) };
         let (command, slot) = self.queues[queue.index() - 1].take(self.settings.depth);
         (slot.request, slot.lba, slot.sectors, slot.submitted) = (request, lba, sectors, now);
         (slot.ticket, slot.flush) = known;
+        slot.half = self.sending.map_or(Half::None, Sending::half);
         let namespace = u32::from(io.device) + 1;
         // A block has one sector or eight.
         let scale = self.settings.block_sectors.trailing_zeros();
@@ -420,7 +439,11 @@ impl<O: Observe> Driver<O> {
                 }
             }
         };
-        let submission = if through { submission.with_fua() } else { submission };
+        let submission = match self.sending {
+            None if through => submission.with_fua(),
+            None => submission,
+            Some(sending) => self.fuse(submission, sending, (queue, command), io.device),
+        };
         self.queues[queue.index() - 1].push(&self.memory, submission.with_command_id(command));
         self.observer.submitted(queue, command, now);
     }
@@ -455,7 +478,9 @@ impl<O: Observe> Driver<O> {
                     }
                 }
             }
-            IoKind::Compare => self.oracles[usize::from(io.device)].likely(ticket, payload),
+            IoKind::Compare if !self.sending.is_some_and(|pair| pair.differs) => {
+                self.oracles[usize::from(io.device)].likely(ticket, payload);
+            }
             _ => payload.fill(UNTOUCHED),
         }
         self.memory.write_sectors(buffer, payload);
@@ -499,8 +524,8 @@ impl<O: Observe> Driver<O> {
             return;
         };
         self.outstanding -= 1;
-        let Slot { request: index, submitted, flush, .. } = *slot;
-        let io = self.requests[index as usize].io;
+        let Slot { request: index, submitted, flush, half, .. } = *slot;
+        let io = half.of(self.requests[index as usize].io);
         let (status, ranges) = (completion.status(), self.ranged.remove(&(queue, command)));
         if !status.is_success() {
             let slot = *slot;
@@ -512,11 +537,17 @@ impl<O: Observe> Driver<O> {
         } else if let (Some(since), Some(oracle)) = (flush, self.oracles.get_mut(usize::from(io.device))) {
             oracle.flushed(since);
         }
+        if half != Half::None {
+            self.answered(index, half, status);
+        }
         self.observer.reaped(queue, command, now, io.kind, now.since(submitted));
         let request = &mut self.requests[index as usize];
         request.outstanding -= 1;
         if request.outstanding == 0 && request.sent == io.sectors {
-            let (arrival, moved) = (request.arrival, Io { sectors: io.sectors - request.failed, ..io });
+            let (arrival, moved) = (request.arrival, Io { sectors: io.sectors - request.failed, ..request.io });
+            if half != Half::None {
+                self.end_pair(queue, index);
+            }
             self.requests_free.push(index);
             self.finish(queue, &moved, arrival, now);
         }

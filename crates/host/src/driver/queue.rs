@@ -4,6 +4,7 @@ use nvme::spec::{Completion, PAGE_BYTES, Submission};
 use nvme::{HostCompletionQueue, HostMemory, HostSubmissionQueue};
 use units::{HostAddress, Lba, QueueId, Time};
 
+use super::pairs::Half;
 use super::results::Problem;
 use super::settings::Layout;
 use crate::memory::Memory;
@@ -27,6 +28,8 @@ pub(super) struct Slot {
     pub(super) ticket: Option<Ticket>,
     /// Of a Flush, its stamp.
     pub(super) flush: Option<u64>,
+    /// What it is to a fused pair.
+    pub(super) half: Half,
     outstanding: bool,
     next_free: u16,
 }
@@ -79,6 +82,7 @@ impl Queue {
                     submitted: Time::ZERO,
                     ticket: None,
                     flush: None,
+                    half: Half::None,
                     outstanding: false,
                     next_free: NONE,
                 });
@@ -99,6 +103,11 @@ impl Queue {
     #[inline]
     pub(super) fn has_room(&self, depth: u32) -> bool {
         self.outstanding < depth && !self.is_full()
+    }
+
+    /// Whether two may, one behind the other.
+    pub(super) fn has_room_for_two(&self, depth: u32) -> bool {
+        self.outstanding + 2 <= depth && self.ahead(self.submissions.tail()) + 2 < self.entries
     }
 
     /// Whether the ring is full. With a device that reports its head it never is, for fewer commands are outstanding.

@@ -189,6 +189,16 @@ pub enum Problem {
         /// The queue.
         queue: QueueId,
     },
+    /// The halves of a fused pair were answered as no pair can end.
+    #[error("a fused pair on {queue} of which the Compare ended with \"{compare}\" and the Write with \"{write}\"")]
+    Halves {
+        /// Whose commands.
+        queue: QueueId,
+        /// How the first half was answered.
+        compare: Status,
+        /// How the second was.
+        write: Status,
+    },
     /// The submission queue's head left the range between what it was and the tail.
     #[error("a completion on {queue} moves the submission head from {was} to {head}, with the tail at {tail}")]
     Head {
@@ -233,6 +243,8 @@ pub struct Results {
     pub mismatches: u64,
     /// Commands that failed because a host had made blocks unreadable.
     pub unreadable: u64,
+    /// Fused pairs that were carried out, and those of which nothing was.
+    pub pairs: [u64; 2],
     /// Commands answered with a media error, where power cuts are announced.
     pub media_failures: Vec<MediaFailure>,
     /// Requests not sent because they name no namespace, no sector, or sectors beyond the end, would deallocate less than a block, or

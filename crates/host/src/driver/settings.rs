@@ -70,16 +70,27 @@ pub struct PowerCuts {
     pub through_from: Option<u32>,
     /// Every so many reads and compares, one is sent with force unit access; 0 is never.
     pub reads_through_every: u32,
+    /// Every so many writes that lie within what is written together, one is sent behind a Compare of the same sectors, as a fused pair;
+    /// 0 is never.
+    pub pairs_every: u32,
 }
 
-/// What was sent, for what goes with force unit access.
+/// What was sent, for what goes with force unit access, or as a fused pair.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sent {
     writes: u32,
     reads: u32,
+    /// Writes that could have been half of a pair.
+    single: u32,
 }
 
 impl PowerCuts {
+    /// Whether the next write that could be half of a fused pair is one.
+    pub(super) fn is_pair(&self, sent: &mut Sent) -> bool {
+        sent.single += 1;
+        self.pairs_every > 0 && sent.single.is_multiple_of(self.pairs_every)
+    }
+
     /// Whether a command is sent with force unit access, behind so many before it.
     pub(super) fn send_through(&self, kind: IoKind, sent: &mut Sent) -> bool {
         let is_turn = |sent: u32, every: u32| every > 0 && sent.is_multiple_of(every);

@@ -280,6 +280,28 @@ impl Oracle {
         self.finished(ticket);
     }
 
+    /// The write was answered as one that was never begun: nobody may find it.
+    pub fn never_began(&mut self, ticket: &Ticket) {
+        let (now, submitted) = (self.now(), ticket.claim.submitted);
+        for (page, _) in pages(ticket.first, ticket.sectors).filter(|_| ticket.access != Access::Read) {
+            if let Some(power) = &mut self.power {
+                power.never_began(page, submitted);
+            }
+            let race = self.race(page);
+            self.races[race].never_began(submitted);
+            self.expiring.push_back((now, page));
+        }
+        self.finished(ticket);
+    }
+
+    /// Whether nothing but this write, which is not over yet, has changed its pages since it was submitted.
+    pub fn is_alone(&self, ticket: &Ticket) -> bool {
+        pages(ticket.first, ticket.sectors).all(|(page, _)| match Page::decode(self.pages.get(page)) {
+            Page::Racing(race) => self.races[race].is_alone(ticket.claim.submitted),
+            _ => false,
+        })
+    }
+
     /// What the sectors of a command hold if the command last submitted is the last to take effect: what a Compare
     /// should find. As many words of each sector as `words` has room for.
     pub fn likely(&self, ticket: &Ticket, words: &mut [u64]) {

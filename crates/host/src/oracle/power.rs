@@ -192,6 +192,14 @@ impl Power {
         }
     }
 
+    /// A write was answered as one that was never begun.
+    pub(super) fn never_began(&mut self, page: u64, submitted: u64) {
+        if let Some(history) = self.pages.get_mut(&page) {
+            history.writes.retain(|write| write.claim.submitted != submitted);
+            history.fold();
+        }
+    }
+
     /// A Flush that was submitted at stamp `since` was answered: what had been answered by then lasts.
     pub(super) fn flushed(&mut self, since: u64) {
         for history in self.pages.values_mut() {

@@ -111,6 +111,20 @@ impl Race {
         accused
     }
 
+    /// The write submitted as number `submitted` was answered as one that was never begun: no command may find it, whenever it came.
+    pub(super) fn never_began(&mut self, submitted: u64) {
+        let mut writes = self.writes.iter_mut();
+        let write = writes.find(|write| write.claim.submitted == submitted);
+        let write = write.expect("a write stays in its page's history while it is in flight");
+        (write.in_flight, write.failed) = (false, true);
+        write.superseded = [0; PAGE_SECTORS];
+    }
+
+    /// Whether it is the only one that commands under way may find.
+    pub(super) fn is_alone(&self, submitted: u64) -> bool {
+        matches!(&self.writes[..], [alone] if alone.claim.submitted == submitted)
+    }
+
     /// The write at index `at` has surely taken effect on `sector` by `now`, and so has what goes before it in its
     /// queue. True if that was news.
     fn take_effect(&mut self, at: usize, sector: usize, now: u64) -> bool {

@@ -1,5 +1,5 @@
-//! Commands that a workload has no share of: Verify, Write Uncorrectable, Copy, and Dataset Management with many ranges. A part of the
-//! requests that are drawn become these, by draws of their own.
+//! Commands that a workload has no share of: Verify, Write Uncorrectable, Copy, Dataset Management with many ranges, and Compare and Write
+//! as a fused pair. A part of the requests that are drawn become these, by draws of their own.
 
 use super::case::Case;
 use super::collide;
@@ -13,6 +13,9 @@ use workload::{Io, IoKind, Range, Source};
 
 /// Tells these draws from the others.
 const COMMANDS: u64 = 0x5eed_000b_0000_0000;
+
+/// The same for fused pairs. The cases that once failed have none.
+const PAIRS: u64 = 0x5eed_0010_0000_0000;
 
 /// How far requests reach for the most part, in blocks, unless all are after a few pages.
 const NEAR: u64 = 512;
@@ -54,6 +57,16 @@ pub(super) fn shares(case: &Case, device: &Device) -> Option<Shares> {
     // Long runs leave too much to know of what was copied.
     let copy = if levels(case) { 0 } else { shares.copy };
     Some(Shares { spoil: if device.damages_pages() { 0 } else { shares.spoil }, copy, ..shares })
+}
+
+/// Of how many writes that could be one hosts send one as a fused pair; 0 is none. With a planted bug of other parts the cases are what
+/// they were.
+pub(super) fn pairs(case: &Case) -> u32 {
+    match case.mutation {
+        Some(planted) if planted.concerns_pairs() => 2,
+        Some(_) => 0,
+        None => Draw::new(case.seed ^ PAIRS).of(&[0, 0, 2, 9]),
+    }
 }
 
 /// A source of which some requests are others.

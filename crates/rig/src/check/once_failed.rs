@@ -30,6 +30,7 @@ mod tests {
     #[test]
     fn cases_that_once_failed_are_what_they_were() {
         let (failed, device) = (once_failed(), Small::default().device());
+        assert!(failed.iter().all(|case| commands::pairs(case) == 0));
         assert!(failed[..2].iter().all(|case| commands::shares(case, &device).is_none()));
         assert!(failed[..3].iter().all(|case| !further::goes_further(case)));
         assert!(failed[..4].iter().all(|case| !collide::collides(case)));

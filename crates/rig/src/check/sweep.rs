@@ -45,8 +45,9 @@ pub struct Totals {
     pub levelled: u64,
     /// Cuts while several of them were under way.
     pub cuts_in_merges: u64,
-    /// Verifies, Writes Uncorrectable, Copies, and commands that failed because blocks were unreadable.
-    pub carried: [u64; 4],
+    /// Verifies, Writes Uncorrectable, Copies, fused pairs that were carried out and those of which nothing was, and commands that failed
+    /// because blocks were unreadable.
+    pub carried: [u64; 6],
 }
 
 impl Totals {

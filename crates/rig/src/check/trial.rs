@@ -5,7 +5,7 @@ mod parts;
 
 use super::case::Case;
 use super::collide::{self, Colliding, collides};
-use super::commands::{Varied, shares};
+use super::commands::{Varied, pairs, shares};
 use super::draw::Draw;
 use super::further::{self, goes_further, vary};
 use super::levelled::{self, levels};
@@ -75,8 +75,9 @@ pub struct Report {
     pub levelled: u64,
     /// Times that several merges were under way when such a drive was switched off.
     pub cuts_in_merges: u64,
-    /// Verifies, Writes Uncorrectable, Copies, and commands that failed because blocks were unreadable.
-    pub carried: [u64; 4],
+    /// Verifies, Writes Uncorrectable, Copies, fused pairs that were carried out and those of which nothing was, and commands that failed
+    /// because blocks were unreadable.
+    pub carried: [u64; 6],
 }
 
 /// Power cuts of most cases at most. A drive that stands more meets, some time, failures that follow each other too closely.
@@ -324,6 +325,7 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
         through_every,
         through_from: turned_off(case),
         reads_through_every,
+        pairs_every: pairs(case),
     });
     device
 }

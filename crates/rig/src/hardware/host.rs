@@ -342,6 +342,11 @@ impl HostStage {
         self.driver.results().phases.iter().map(|phase| phase.of(kind)).sum()
     }
 
+    /// Fused pairs that were carried out, and those of which nothing was.
+    pub(crate) fn pairs(&self) -> [u64; 2] {
+        self.driver.results().pairs
+    }
+
     /// Commands that failed because a host had made blocks unreadable.
     pub(crate) fn unreadable(&self) -> u64 {
         self.driver.results().unreadable

@@ -63,6 +63,7 @@ fn cuts(device: &Device) -> PowerCuts {
         through_every: 0,
         through_from: None,
         reads_through_every: 0,
+        pairs_every: 0,
     }
 }
 

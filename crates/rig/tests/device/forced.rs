@@ -22,7 +22,14 @@ fn device(architecture: &'static dyn Architecture, reads_through_every: u32) -> 
     let mut device = Small { architecture, ..Small::default() }.device();
     assert!(device.has_volatile_cache(), "{} has nothing to lose", architecture.name());
     let whole = device.page_sectors();
-    device.cuts = Some(PowerCuts { volatile: true, whole, through_every: 0, through_from: None, reads_through_every });
+    device.cuts = Some(PowerCuts {
+        volatile: true,
+        whole,
+        through_every: 0,
+        through_from: None,
+        reads_through_every,
+        pairs_every: 0,
+    });
     device
 }
 

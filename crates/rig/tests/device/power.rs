@@ -27,7 +27,7 @@ fn what_was_promised_survives_power_cuts() {
     assert!(all.merges >= 300, "{} merges of hybrid mapping", all.merges);
     assert!(all.cuts_in_merges >= 8, "{} cuts amid several merges", all.cuts_in_merges);
     let [carried @ .., unreadable] = all.carried;
-    assert!(carried.iter().all(|count| *count >= 300), "Verify, Write Uncorrectable, Copy: {carried:?}");
+    assert!(carried.iter().all(|count| *count >= 300), "Verify, Write Uncorrectable, Copy, fused pairs: {carried:?}");
     assert!(unreadable >= 100, "{unreadable} commands met blocks that a host had made unreadable");
     assert_eq!(outcome.totals.len(), ARCHITECTURES.len(), "every architecture has its turn");
     for (architecture, totals) in &outcome.totals {

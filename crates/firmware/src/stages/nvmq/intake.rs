@@ -336,6 +336,7 @@ impl Nvmq {
         let begun = pair.and_then(|pair| {
             let both = |status| (status, Some(Status::ABORTED_FAILED_FUSED));
             let (slot, command) = self.slots.begin(pair.compare, Opcode::Compare);
+            command.card.fua &= !self.common.settings.has(Mutation::PairUnforced);
             let plan =
                 set_range(&self.common.drive, command).and_then(|()| entry::data_plan(&self.common.drive, &pair.write));
             match plan {

@@ -464,10 +464,13 @@ impl Nvmq {
                 let (both, words) = ([done.aside, frame], meant.words(drive));
                 let difference = self.tables.frames.compare(meant.lpn, both, words, drive.sector_words());
                 self.frames.push(frame);
+                let is_pair = self.slots.get(slot).write().is_some();
                 if let Some((sector, status)) = difference {
                     self.fail_page(slot, page, sector, status);
-                } else if self.slots.get(slot).write().is_some() {
+                } else if is_pair {
                     self.slots.get_mut(slot).more_mut().half = Half::Write;
+                }
+                if is_pair && (difference.is_none() || self.common.settings.has(Mutation::WriteAnyway)) {
                     return self.move_page(turn, slot, page, done.aside, Phase::GatherPaired, 0);
                 }
                 self.give_back(turn, slot, page, done.aside);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nvme::spec::registers::Doorbell;
-use nvme::spec::{Completion, CopyRange, DsmRange, Opcode, Status, Submission};
+use nvme::spec::{Completion, CopyRange, DsmRange, Fuse, Opcode, Status, Submission};
 use nvme::{CompletionQueue, HostMemory, SubmissionQueue, prp};
 use units::{Bytes, HostAddress, QueueId, pattern};
 
@@ -12,7 +12,7 @@ use crate::driver::{DoorbellWrite, DriverSettings, Layout};
 use crate::memory::Memory;
 use crate::oracle::Initial;
 
-/// How a drive is wrong, once, at its hundredth opportunity.
+/// How a drive is wrong: once, at its hundredth opportunity, unless it says otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// A write is answered and forgotten.
@@ -41,9 +41,16 @@ pub(super) enum Fault {
     StrayAccess,
     /// Compares find differences that there are not, from the hundredth on.
     FalseDifference,
+    /// Writes of fused pairs are carried out though their Compares have failed: a single one could be written over before it is read.
+    WriteAnyway,
+    /// The Write of a fused pair is aborted though its Compare has found what it should.
+    AbortedWrite,
 }
 
 impl Fault {
+    /// Of fused pairs.
+    pub(super) const OF_PAIRS: [Fault; 3] = [Fault::FalseDifference, Fault::WriteAnyway, Fault::AbortedWrite];
+
     pub(super) const ALL: [Fault; 13] = [
         Fault::LostWrite,
         Fault::MisplacedWrite,
@@ -76,6 +83,8 @@ pub(super) struct Device {
     fault: Option<Fault>,
     opportunities: u32,
     random: u64,
+    /// Whether the first half of the fused pair at hand has failed.
+    has_failed: bool,
     /// Commands carried out, by opcode.
     pub(super) commands: BTreeMap<u8, u64>,
 }
@@ -95,6 +104,7 @@ impl Device {
             fault,
             opportunities: 0,
             random: 0x9e37_79b9_7f4a_7c15,
+            has_failed: false,
             commands: BTreeMap::new(),
         };
         device.power_up();
@@ -195,7 +205,24 @@ impl Device {
         }
     }
 
+    /// The halves of a pair follow each other.
     fn execute(&mut self, submission: &Submission) -> Status {
+        let is_second = submission.fuse() == Fuse::Second;
+        if is_second && self.has_failed {
+            if self.fault == Some(Fault::WriteAnyway) {
+                self.write(submission);
+            }
+            return Status::ABORTED_FAILED_FUSED;
+        }
+        if is_second && self.strikes(Fault::AbortedWrite) {
+            return Status::ABORTED_FAILED_FUSED;
+        }
+        let status = self.execute_alone(submission);
+        self.has_failed = !status.is_success();
+        status
+    }
+
+    fn execute_alone(&mut self, submission: &Submission) -> Status {
         let opcode = Opcode::try_from(submission.opcode()).unwrap();
         *self.commands.entry(submission.opcode()).or_default() += 1;
         if self.strikes(Fault::Failure) {

@@ -230,6 +230,51 @@ fn every_fault_is_caught() {
     }
 }
 
+/// Short requests close together.
+struct Short(Mixed);
+
+impl workload::Source for Short {
+    fn next_io(&mut self) -> Option<Io> {
+        let io = self.0.next_io()?;
+        Some(Io { lba: Lba(io.lba.0 % 256), sectors: 1 + io.sectors % 8, ..io })
+    }
+}
+
+#[test]
+fn fused_pairs_are_carried_out_whole_or_not_at_all() {
+    let cuts = PowerCuts {
+        volatile: false,
+        whole: 8,
+        through_every: 0,
+        through_from: None,
+        reads_through_every: 0,
+        pairs_every: 2,
+    };
+    for fault in [None].into_iter().chain(Fault::OF_PAIRS.map(Some)) {
+        let mut world = World::new(DriverSettings { cuts: Some(cuts), ..settings() }, fault, ());
+        world.run(phase(Box::new(Short(Mixed::new(20_000, PLAIN)))));
+        let results = world.driver.results();
+        let problem = results.first_problem.clone();
+        match fault {
+            None => {
+                assert_eq!(problem, None);
+                assert!(
+                    world.driver.finished() && results.pairs.iter().all(|pairs| *pairs > 100),
+                    "{:?}",
+                    results.pairs
+                );
+                assert_eq!(results.phases[0].kinds.iter().sum::<u64>(), 20_000, "a pair is one request");
+            }
+            Some(Fault::AbortedWrite) => assert!(matches!(problem, Some(Problem::Halves { .. })), "{problem:?}"),
+            Some(Fault::WriteAnyway) => assert!(matches!(problem, Some(Problem::Content(_))), "{problem:?}"),
+            Some(fault) => {
+                let is_false = matches!(problem, Some(Problem::Failed { status: Status::COMPARE_FAILURE, .. }));
+                assert!(is_false, "{fault:?}: {problem:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_mismatch_says_whose_content_was_found() {
     let found = |fault| {

@@ -34,6 +34,7 @@ fn a_drive_is_whole_wherever_its_power_fails_amid_a_checkpoint_in_parts() {
         through_every: 0,
         through_from: None,
         reads_through_every: 0,
+        pairs_every: 0,
     });
     for seed in 0..16 {
         let mut fates = Fates(Draw::new(seed));
