@@ -318,16 +318,21 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
     protect(case, &mut device);
     wear_out(case, &mut device);
     charge(case, &mut device);
+    device.cuts = Some(announced(case, &device, through_every));
+    device
+}
+
+/// What hosts are told of the cuts of a case, and send because there are any.
+fn announced(case: &Case, device: &Device, through_every: u32) -> PowerCuts {
     let [through_every, reads_through_every] = collide::through(case).unwrap_or([through_every, reads_through(case)]);
-    device.cuts = Some(PowerCuts {
+    PowerCuts {
         volatile: device.has_volatile_cache(),
         whole: device.page_sectors(),
         through_every,
         through_from: turned_off(case),
         reads_through_every,
         pairs_every: pairs(case),
-    });
-    device
+    }
 }
 
 /// Hosts of every second drive that is written over and over deallocate many pages at once. With a planted bug of other parts the cases
