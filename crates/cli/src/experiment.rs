@@ -301,7 +301,7 @@ impl Carried {
             return String::new();
         }
         if self.traces.is_none() {
-            return "\n  traces: none given (--traces DIR): all workloads are generated from their published statistics\n".into();
+            return "\n  traces: none given (--traces DIR): no trace stands beside a workload\n".into();
         }
         let word = |trace: &Value, key: &str| trace[key].as_str().unwrap_or_default().to_owned();
         let said = |trace: &Value| {

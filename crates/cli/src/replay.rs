@@ -8,15 +8,17 @@ use crate::run::{Measurement, ROUND_KEYS, check_supported, note_processor, note_
 use clap::builder::{EnumValueParser, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 use host::{Pace, Phase, Rounds};
+use nvme::NAMESPACES_MAX;
 use report::{Addresses, Replay, Summary};
 use rig::config::{Layers, Resolved};
 use std::convert::Infallible;
+use std::io;
 use std::path::{Path, PathBuf};
-use units::{Bytes, SECTOR_BYTES, is_called};
+use units::{Bytes, SECTOR_BYTES, Span, is_called};
 use workload::Source;
 use workload::replay::{
-    Bounds, CountUnit, Devices, Event, FORMATS, Mode, Options, TimeUnit, Trace, TraceSummary, checked_speed,
-    format_named,
+    Bounds, CountUnit, Devices, Event, FORMATS, Mode, Options, TimeUnit, Trace, TraceError, TraceSummary,
+    checked_speed, format_named,
 };
 
 /// What messages call a trace that comes from there.
@@ -48,9 +50,9 @@ pub(crate) struct ReplayArguments {
     /// How much faster than recorded a timed replay goes
     #[arg(long, value_name = "FACTOR")]
     speed: Option<f64>,
-    /// Workers, each with a queue of its own
-    #[arg(long, value_name = "N", default_value = "16", conflicts_with = "queues")]
-    workers: String,
+    /// Workers, each with a queue of its own [default: 16]
+    #[arg(long, value_name = "N", conflicts_with = "queues")]
+    workers: Option<String>,
     /// Unit of time, for formats that leave it open
     #[arg(long, value_parser = Called(PossibleValuesParser::new(TimeUnit::OFFERED.map(TimeUnit::name))))]
     unit: Option<String>,
@@ -103,16 +105,18 @@ impl ReplayArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
         self.check_speed()?;
         let mut layers = self.shared.layers(&self.config)?;
-        if self.shared.queues.is_none() {
-            layers = layers.flag("--workers", &self.workers)?;
+        if let Some(workers) = &self.workers {
+            layers = layers.flag("--workers", workers)?;
         }
         let (idle, rounds) = (idle_keys(&layers), layers.said(ROUND_KEYS));
+        let warm_ups = ["workload.warm_up_ios", "workload.warm_up_ms"].map(|key| layers.said(&[key]));
         let resolved = layers.resolve()?;
         check_supported(&self.shared, &resolved)?;
         let recorded = self.open()?;
         let (trace, namespaces) = self.fit(&recorded, &resolved)?;
         self.shared.note_idle(shell, &["--workload", "--block-size"], TRACE_SAYS)?;
         idle.iter().try_for_each(|(said, why)| note_idle_keys(shell, said, why))?;
+        note_warm_ups(shell, &resolved, &warm_ups)?;
         let phase = self.phase(&resolved, &trace)?;
         note_rounds(shell, &self.shared, &rounds, resolved.phases[0].rounds.is_some())?;
         shell.follows(&resolved)?;
@@ -236,6 +240,9 @@ impl ReplayArguments {
     /// The trace as the drive gets it, and the namespaces that it fits: those that the configuration gives, else one for each device.
     fn fit(&self, trace: &Trace, resolved: &Resolved) -> anyhow::Result<(Trace, Vec<u64>)> {
         let (ends, page) = (ends(trace, self.devices == "fold"), resolved.device.geometry.shape().page);
+        if ends.len() > NAMESPACES_MAX {
+            return Err(trace.too_many_devices(NAMESPACES_MAX, "namespaces").into());
+        }
         let own = has_namespaces(resolved).then_some(&resolved.device.namespaces);
         let dealt = own.cloned().or_else(|| deal(&ends, resolved.device.user, page));
         if let Some(namespaces) = dealt
@@ -255,7 +262,8 @@ impl ReplayArguments {
             return Err(trace.too_many_devices(pages, "pages").into());
         }
         if self.wrap || ends.len() == 1 || own.is_some() {
-            return Ok((trace.within(&namespaces, self.wrap)?, namespaces));
+            let within = trace.within(&namespaces, self.wrap);
+            return Ok((within.map_err(|error| beyond(error, own.is_some()))?, namespaces));
         }
         // As `deal` counts them: in whole pages, and one at least.
         let whole = |end: &u64| end.max(&1).next_multiple_of(page.0 / SECTOR_BYTES);
@@ -307,6 +315,14 @@ fn idle_keys(layers: &Layers) -> [(Vec<String>, &'static str); 3] {
     ]
 }
 
+/// Says which warm-ups there are not, by requests and by time; one of nothing is none.
+fn note_warm_ups(shell: &mut Shell<'_>, resolved: &Resolved, said: &[Vec<String>; 2]) -> io::Result<()> {
+    let phase = &resolved.phases[0];
+    let asked = said.iter().zip([phase.warm_up_ios > 0, phase.warm_up > Span::ZERO]);
+    let mut asked = asked.filter(|(_, is_some)| *is_some);
+    asked.try_for_each(|(said, _)| note_idle_keys(shell, said, "a replay has no warm-up: every request counts"))
+}
+
 /// Whether the configuration says what namespaces there are: by default there is one, of all the drive.
 fn has_namespaces(resolved: &Resolved) -> bool {
     resolved.rows().any(|row| row.key == "device.namespace_bytes" && row.value != "[\"rest\"]")
@@ -343,6 +359,20 @@ fn addresses(summary: &TraceSummary) -> Addresses {
         touched_bytes: summary.unique_pages.saturating_mul(4096),
         end_bytes: found.end.0 * SECTOR_BYTES,
     }
+}
+
+/// The refusal of a request past the end of a namespace. Of those that the configuration has none grows with the drive.
+fn beyond(error: TraceError, configured: bool) -> anyhow::Error {
+    let help = match error {
+        TraceError::OutOfBounds { .. } if configured => {
+            "device.namespace_bytes gives it more, --wrap takes addresses modulo its size"
+        }
+        TraceError::TooLong { .. } if configured => {
+            "device.namespace_bytes gives it more; --wrap moves requests and makes none shorter"
+        }
+        _ => return error.into(),
+    };
+    unusable(error.to_string(), help)
 }
 
 /// How far each namespace is addressed, in sectors; folded devices share the first.

@@ -9,15 +9,15 @@ use crate::whole::{Faulty, Whole};
 use clap::Args;
 use files::Output;
 use host::{Pace, Phase, Rounds};
-use report::{Summary, of, render_on};
-use rig::config::{Resolved, World};
+use report::{Replay, Summary, of, render_on};
+use rig::config::{Layers, Resolved, World};
 use rig::{Device, Drained, Fill, Recovery, Session};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use units::{Bytes, SECTOR_BYTES, Span};
-use workload::STEADY_WINDOW;
+use workload::{Pattern, STEADY_WINDOW};
 
 /// Turns and die operations that a time line holds: what a browser still shows with ease.
 const TIMELINE_EVENTS: usize = 1_000_000;
@@ -57,6 +57,35 @@ fn note_arrivals(shell: &mut Shell<'_>, resolved: &Resolved) -> io::Result<()> {
     })
 }
 
+/// What files and assignments say of a key that not every workload reads, whether one does, and why it does not.
+type Particular = (Vec<String>, fn(&rig::config::Phase) -> bool, &'static str);
+
+fn particulars(layers: &Layers) -> [Particular; 3] {
+    [
+        (
+            layers.said(&["workload.streams"]),
+            |phase| matches!(phase.recipe.pattern, Pattern::Sequential { .. }),
+            "no workload here is sequential",
+        ),
+        (
+            layers.said(&["workload.read_fraction"]),
+            |phase| phase.recipe.cycle_bytes.is_none(),
+            "reads and writes take turns (cycle_bytes)",
+        ),
+        (
+            layers.said(&["workload.pace"]),
+            |phase| phase.pace == Pace::Closed || phase.has_arrivals(),
+            "no requests here have arrival times (workload.per_second gives them some)",
+        ),
+    ]
+}
+
+/// Says which of these no workload of the run reads.
+fn note_particulars(shell: &mut Shell<'_>, resolved: &Resolved, keys: &[Particular]) -> io::Result<()> {
+    let idle = |(_, is_read, _): &&Particular| !resolved.phases.iter().any(is_read);
+    keys.iter().filter(idle).try_for_each(|(said, _, why)| note_idle_keys(shell, said, why))
+}
+
 /// Says where a drive has namespaces that no workload asks for anything of.
 fn note_namespaces(shell: &mut Shell<'_>, resolved: &Resolved) -> io::Result<()> {
     let [first, others @ ..] = &resolved.device.namespaces[..] else { return Ok(()) };
@@ -86,7 +115,7 @@ impl RunArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
         let files: Vec<PathBuf> = self.config.iter().cloned().collect();
         let layers = self.shared.layers(&files)?;
-        let rounds = layers.said(ROUND_KEYS);
+        let (rounds, particulars) = (layers.said(ROUND_KEYS), particulars(&layers));
         let resolved = layers.resolve()?;
         check_supported(&self.shared, &resolved)?;
         if self.then_cut && !matches!(resolved.world, World::Sim) {
@@ -97,6 +126,7 @@ impl RunArguments {
         let phases = resolved.phases();
         note_rounds(shell, &self.shared, &rounds, resolved.phases.iter().all(|phase| phase.rounds.is_some()))?;
         note_arrivals(shell, &resolved)?;
+        note_particulars(shell, &resolved, &particulars)?;
         note_namespaces(shell, &resolved)?;
         note_processor(shell, &self.shared, &resolved)?;
         let length =
@@ -112,6 +142,12 @@ impl RunArguments {
 
 /// Why a phase of such rounds counted nothing.
 fn reason_for_nothing(rounds: Option<Rounds>, summary: &Summary) -> String {
+    // A replay has no warm-up, and what is not sent takes no time.
+    let is_cut = rounds.is_some_and(|rounds| rounds.duration.is_some());
+    let is_unsent = |trace: &Replay| summary.unsent > 0 && !is_cut || summary.unsent >= trace.requests;
+    if summary.trace.as_ref().is_some_and(is_unsent) {
+        return format!("none of its {} could be sent (device.lba_bytes)", of(summary.unsent, "request"));
+    }
     let Some(rounds) = rounds.filter(|rounds| rounds.duration.is_some()) else {
         return "a phase ended before its warm-up did (workload.warm_up_*)".into();
     };

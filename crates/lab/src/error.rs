@@ -92,7 +92,7 @@ pub enum LabError {
         error: Box<PlanError>,
     },
     /// A trace that cannot be used.
-    #[error("{0}")]
+    #[error("{}", of_trace(.0))]
     Trace(#[source] Box<TraceError>),
     /// A figure that no run has.
     #[error(
@@ -139,6 +139,15 @@ impl LabError {
             LabError::Run { error, .. } => !matches!(&**error, PlanError::Session(error) if !is_of_building(error)),
             _ => true,
         }
+    }
+}
+
+/// A trace that cannot be used, by the key of the experiment where one says what it is read as: there are no such flags.
+fn of_trace(error: &TraceError) -> String {
+    match error {
+        TraceError::Option { path, option } if option.field == "unit" => format!("{}: trace.{option}", path.display()),
+        TraceError::Option { path, option } => format!("{}: {option}", path.display()),
+        error => error.to_string(),
     }
 }
 

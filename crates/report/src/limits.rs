@@ -14,6 +14,9 @@ const SOME: f64 = 0.2;
 const LATE: f64 = 0.05;
 /// A host that is later than this share of the measured part is behind the arrivals, and not only behind a burst of them.
 const BEHIND: f64 = 0.05;
+/// From here on what was not served when the last request came is more than the usual number in flight: of a number that grows evenly from
+/// none it is two times the mean.
+const STANDING: f64 = 1.5;
 /// Parts of a latency that say nothing of waiting: at a die or the link a request is served as well; queueing is told line by line;
 /// what waits in the host waits for requests before it.
 const UNTOLD: [&str; 5] = ["flash", "dma", "queueing", "completion", "host"];
@@ -22,15 +25,18 @@ const UNTOLD: [&str; 5] = ["flash", "dma", "queueing", "completion", "host"];
 pub(crate) fn sentence(summary: &Summary) -> Option<String> {
     let tightest = summary.bounds().first()?;
     let held = summary.workers.filter(|_| tightest.resource == WORKERS_HELD);
-    let late = match summary.behind_ns {
-        Some(behind) if behind as f64 <= BEHIND * summary.simulated_ns as f64 => {
-            return Some(served(tightest, summary));
-        }
-        Some(behind) => format!(
+    let late = match (summary.behind_ns, summary.arrivals_per_s) {
+        (Some(behind), _) if behind as f64 > BEHIND * summary.simulated_ns as f64 => format!(
             "Requests arrive faster than they are served: at the end they were sent {} late. ",
             nanos(behind as f64)
         ),
-        None => String::new(),
+        (Some(_), Some(rate)) if is_served(rate, summary) => return Some(served(tightest, rate, summary)),
+        (Some(_), Some(rate)) => {
+            let (rate, in_flight) = (count(rate), count(summary.queue_depth_mean));
+            format!("Requests arrive at {rate}/s, faster than they are served; {in_flight} in flight on average. ")
+        }
+        (Some(_), None) => "All requests arrive at one moment. ".into(),
+        (None, _) => String::new(),
     };
     let limit = match (tightest.utilisation >= NEAR_FULL, held) {
         (true, Some(workers)) => taken(tightest, &workers),
@@ -41,6 +47,16 @@ pub(crate) fn sentence(summary: &Summary) -> Option<String> {
         }),
     };
     Some(late + &limit)
+}
+
+/// Whether what arrives is served as well, and does not only go into queues. A replay begins with none in flight, so that as many as are
+/// usual are no backlog at its end.
+fn is_served(rate: f64, summary: &Summary) -> bool {
+    let seconds = summary.simulated_ns as f64 / 1e9;
+    let unserved = (rate - summary.iops) * seconds;
+    let in_flight = rate * summary.latency_mean().unwrap_or(0.0) / 1e9;
+    let usual = if summary.trace.is_some() { STANDING * in_flight } else { 0.0 };
+    unserved <= usual.max(BEHIND * summary.ios as f64)
 }
 
 /// A name that ends in a single `s` is a plural: `flash buses`, but `bus` and `class`; what is held is what the name begins with.
@@ -138,9 +154,9 @@ fn waiting(tightest: &Bound, what: &str, share: f64, summary: &Summary) -> Strin
 }
 
 /// Where all that arrives is served neither a resource nor a wait sets the rate, however near its limit the one, however long the other.
-fn served(tightest: &Bound, summary: &Summary) -> String {
+fn served(tightest: &Bound, rate: f64, summary: &Summary) -> String {
     let waits = wait(summary, MOST).map(|(what, share)| format!(" They wait {what} {} of their time.", percent(share)));
-    let (rate, waits) = (count(summary.iops), waits.unwrap_or_default());
+    let (rate, waits) = (count(rate), waits.unwrap_or_default());
     format!("Requests arrive at {rate}/s, and all are served.{waits} Of the resources {}.", busiest(tightest, summary))
 }
 
@@ -250,6 +266,7 @@ mod tests {
             let bounds = Some(bounds(10_000.0, &[("flash dies".into(), busy)]));
             let run =
                 Summary { iops: 10_000.0, bounds, behind_ns: Some(behind), simulated_ns: 100_000_000, ..closed() };
+            let run = Summary { arrivals_per_s: Some(10_000.0), ios: 1_000, ..run };
             sentence(&run).expect("a bound")
         };
         let served = "Requests arrive at 10.0 k/s, and all are served. Of the resources the flash dies are the busiest";
@@ -258,6 +275,29 @@ mod tests {
         let late = "Requests arrive faster than they are served: at the end they were sent 50.0 ms late. ";
         assert!(run(50_000_000, 0.95).starts_with(&format!("{late}The flash dies limit this run")));
         assert!(run(50_000_000, 0.4).contains("Nothing is near its limit"));
+    }
+
+    #[test]
+    fn what_only_goes_into_queues_is_not_served() {
+        let run = |rate, trace: Option<crate::Replay>, latency_ms: f64, ios: u64| {
+            let bounds = Some(bounds(10_000.0, &[("flash dies".into(), 0.9)]));
+            let mut run = Summary { bounds, behind_ns: Some(0), arrivals_per_s: rate, trace, ios, ..closed() };
+            (run.iops, run.simulated_ns, run.queue_depth_mean) = (10_000.0, ios * 100_000, 1_234.0);
+            for direction in [&mut run.read, &mut run.write] {
+                direction.latency.as_mut().expect("the sample has some").mean = latency_ms * 1e6;
+            }
+            sentence(&run).expect("a bound")
+        };
+        let served = |said: String| said.contains("and all are served");
+        let said = run(Some(20_000.0), None, 1.0, 1_000);
+        let late = "Requests arrive at 20.0 k/s, faster than they are served; 1.23 k in flight on average. The flash dies limit";
+        assert!(said.starts_with(late), "{said}");
+        assert!(served(run(Some(10_400.0), None, 1.0, 1_000)) && !served(run(Some(10_600.0), None, 1.0, 1_000)));
+        let trace = || Some(crate::Replay::default());
+        // A hundred requests arrive in 5 ms and are served in 10: each takes 5 ms, or the last does and the mean is half of that.
+        assert!(served(run(Some(20_000.0), trace(), 5.0, 100)) && !served(run(Some(20_000.0), trace(), 2.5, 100)));
+        assert!(served(run(Some(9_000.0), trace(), 0.1, 10)), "one after another");
+        assert!(run(None, trace(), 0.1, 1).starts_with("All requests arrive at one moment. The flash dies limit"));
     }
 
     #[test]

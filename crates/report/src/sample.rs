@@ -66,6 +66,7 @@ pub(crate) fn sample() -> Summary {
         write: direction(500_000, Some(write)),
         queue_depth_mean: 100.6,
         behind_ns: Some(1_300_000_000),
+        arrivals_per_s: Some(1_200_000.0),
         breakdown: breakdown.into_iter().collect(),
         breakdown_queueing: [("nvmq", 20_100.0), ("trans", 11_000.0), ("fcmd", 100.0)].into_iter().collect(),
         groups: groups.into_iter().collect(),

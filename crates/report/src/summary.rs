@@ -69,6 +69,10 @@ pub struct Summary {
     /// next one, or of the last where there is no next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behind_ns: Option<u64>,
+    /// Requests that arrive a second in the measured part, or where a trace is over from its first to its last, where they come at their
+    /// own times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals_per_s: Option<f64>,
     /// Mean latency of a request by where it went, ns, in the order a request passes; sums to the mean latency of all requests.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub breakdown: Named<f64>,
@@ -488,7 +492,7 @@ mod tests {
         ("/trace", "read_fraction read_bytes_mean write_bytes_mean randomness unaligned_fraction"),
         ("/trace", "touched_bytes end_bytes span_ns"),
         ("/trace/on_drive", "randomness unaligned_fraction touched_bytes end_bytes"),
-        ("", "space polling_w behind_ns"),
+        ("", "space polling_w behind_ns arrivals_per_s"),
         ("/wear", "erase_count_stddev"),
         ("/space", "logical_pages array_pages data_pages closed_pages closed_valid_pages group_pages"),
         ("/steady_state", "reached rounds from_ns iops excursion rise"),

@@ -55,6 +55,7 @@ pub fn combined(phases: &[Summary], pages: FlashPages) -> Summary {
         classes: shares.classes(),
         namespaces: shares.namespaces(),
         queue_depth_mean: shares.mean(|phase| phase.queue_depth_mean),
+        arrivals_per_s: last.arrivals_per_s.and_then(|_| shares.arrivals()),
         behind_ns: phases.iter().filter_map(|phase| phase.behind_ns).max(),
         breakdown: shares.breakdown(|phase| &phase.breakdown),
         breakdown_queueing: shares.breakdown(|phase| &phase.breakdown_queueing),
@@ -108,6 +109,11 @@ fn completions(phases: &[Summary]) -> Named<Vec<u64>> {
 }
 
 impl Shares<'_> {
+    /// A second of all time, where requests come at their own times in all of it.
+    fn arrivals(&self) -> Option<f64> {
+        self.phases.iter().map(|(share, phase)| Some(share * phase.arrivals_per_s?)).sum()
+    }
+
     fn count(&self, of: impl Fn(&Summary) -> u64) -> u64 {
         self.phases.iter().map(|(_, phase)| of(phase)).sum()
     }

@@ -148,6 +148,7 @@ pub(crate) fn as_the_host_saw(labels: &Labels, outcome: &PhaseOutcome, wall_ns: 
         bandwidth: read.bandwidth + write.bandwidth + other.bandwidth,
         queue_depth_mean: outcome.results.queue_depth(),
         behind_ns: outcome.behind.map(Span::nanos),
+        arrivals_per_s: outcome.arrivals_per_second,
         steady_state: outcome.steadiness.as_ref().map(steady_state),
         data: labels.checks.then_some(Oracle { checked: outcome.sectors_checked, mismatches: outcome.mismatches }),
         read,

@@ -93,8 +93,10 @@ impl Placement {
                 Placement::Sequential(Streams::new(shared_out(&slots, streams, largest)?, queues))
             }
             Pattern::Zipf { theta } => {
-                let zipf = Zipf::new(slots.count, checked_number("pattern.zipf.theta", *theta, 0.0, 10.0)?);
-                Placement::Zipf { scatter: Scatter::over(slots.count, seed), slots, zipf }
+                // Each of them takes the largest: where the popular ones are too near the end for it, drawing again would not end.
+                let count = (slots.end - slots.start - largest) / alignment + 1;
+                let zipf = Zipf::new(count, checked_number("pattern.zipf.theta", *theta, 0.0, 10.0)?);
+                Placement::Zipf { scatter: Scatter::over(count, seed), slots, zipf }
             }
             Pattern::Runs { randomness } => {
                 let jump = checked_number("pattern.runs.randomness", *randomness, 0.0, 1.0)?;
@@ -130,12 +132,7 @@ impl Placement {
         match self {
             Placement::Random(slots) => slots.draw(sectors, draw),
             Placement::Sequential(streams) => streams.next(worker).advance(sectors),
-            Placement::Zipf { slots, zipf, scatter } => loop {
-                let at = slots.at(scatter.place(zipf.rank(draw) - 1));
-                if at + sectors <= slots.end {
-                    break at;
-                }
-            },
+            Placement::Zipf { slots, zipf, scatter } => slots.at(scatter.place(zipf.rank(draw) - 1)),
             Placement::Runs { slots, jump, next } => {
                 let at =
                     if *next + sectors > slots.end || jump.happens(draw) { slots.draw(sectors, draw) } else { *next };
@@ -277,6 +274,21 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn popular_slots_hold_the_largest_request_and_are_all_where_it_is_as_long_as_a_slot() {
+        let drawn = |region, alignment, largest| {
+            let region = Region { start: Lba(0), sectors: region };
+            let placed = (0..40).map(|seed| {
+                let mut placement = Placement::new(&Pattern::Zipf { theta: 10.0 }, region, alignment, largest, 1, seed)
+                    .expect("it fits");
+                placement.next(largest, None, &mut Draw::seeded(seed))
+            });
+            placed.max().expect("forty seeds")
+        };
+        assert_eq!(drawn(2_049, 1, 2_048), 1, "two places hold it, of 2,049 in the region");
+        assert_eq!(drawn(16, 8, 8), 8);
     }
 
     /// Balls that are thrown at random into as many bins fill 1 - 1/e of them. A line of a cache is such a bin: the hottest pages meet in

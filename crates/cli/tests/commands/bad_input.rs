@@ -339,7 +339,7 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
             "only.spc",
             b"0,7,3584,w,0.5\n",
             &["--devices", "3"],
-            &["only.spc: devices is 3; expected below 1", "help: --devices N"],
+            &["only.spc: --devices is 3; expected below 1", "help: --devices N"],
         ),
         (
             "which.spc",
@@ -375,18 +375,18 @@ fn what_a_format_fixes_is_no_option() {
     let open = "spc leaves nothing open there, as mqsim, ssdsim, disksim";
     let spc = b"0,7,3584,w,0.5\n";
     refuse(&[
-        ("unit.spc", spc, &["--unit", "ns"], &[&format!("unit.spc: unit is ns; expected none: {open}, fio-iolog do")]),
+        ("unit.spc", spc, &["--unit", "s"], &[&format!("unit.spc: --unit is s; expected none: {open}, fio-iolog do")]),
         (
             "counts.spc",
             spc,
             &["--count-unit", "sectors"],
-            &[&format!("counts.spc: count-unit is sectors; expected none: {open} do")],
+            &[&format!("counts.spc: --count-unit is sectors; expected none: {open} do")],
         ),
         (
             "events.mqsim",
             b"0 0 8 8 1\n",
             &["--event", "queued"],
-            &["event is queued; expected none: mqsim leaves nothing open there, as blkparse, blktrace do"],
+            &["--event is queued; expected none: mqsim leaves nothing open there, as blkparse, blktrace do"],
         ),
     ]);
 }

@@ -4,6 +4,7 @@ mod bad_input;
 mod checks;
 mod compares;
 mod full_disk;
+mod idle;
 #[path = "../../../rig/tests/served/initiator.rs"]
 #[expect(dead_code, reason = "the tests of what is served use more of it")]
 mod initiator;

@@ -239,6 +239,24 @@ fn a_damaged_record_is_skipped_where_the_next_can_be_found() {
     }
 }
 
+/// NVMe has so many namespaces.
+#[test]
+fn a_trace_of_more_devices_than_there_are_namespaces_is_refused() {
+    let lines: String = (0..65_535).map(|device| format!("{device},8,512,R,0.1\n")).collect();
+    let path = file("crowd.spc", lines.as_bytes());
+    let ended = flashloom(&["replay", argument(&path), "--device", "mlc-1tb"]);
+    let said = "crowd.spc: line 65535: device 65534 is one of 65535; expected at most 65534, the drive's namespaces";
+    assert!(ended.code == 2 && ended.err.contains(said) && ended.err.contains("help: --devices fold"), "{ended:?}");
+}
+
+#[test]
+fn a_trace_of_issued_events_alone_is_recognised_and_told_how_it_is_read() {
+    let path = file("issued", b"  8,0    1        1     0.000000000  1234  D   R 128 + 8 [fio]\n");
+    let ended = flashloom(&["replay", argument(&path), "--device", "small"]);
+    assert!(ended.code == 2 && ended.err.contains("help: --event issued takes the D events"), "{ended:?}");
+    assert_eq!(small(&["replay", argument(&path), "--event", "issued", "--json", "-"]).json()["ios"], 1);
+}
+
 #[test]
 fn the_device_that_was_chosen_is_named() {
     let line = |device: &str| format!("{device} 0 1 0.000001 40 Q R 16 + 8 [fio]\n");
@@ -292,6 +310,33 @@ fn replays_repeat_themselves_and_workers_matter() {
     assert_eq!(run("4"), run("4"));
     let (one, eight) = (run("1").1, run("8").1);
     assert!(one <= 1.0 && (7.0..=8.0).contains(&eight), "{one} {eight}");
+    let three = file("three-queues.toml", b"[host]\nqueues = 3\ndepth = 2\n");
+    let configured = |words: &[&str]| {
+        let replay = ["replay", argument(&path), "--config", argument(&three), "--json", "-"];
+        small(&[&replay, words].concat()).json()["queue_depth_mean"].as_f64().expect("a number")
+    };
+    let (six, two) = (configured(&[]), configured(&["--workers", "1"]));
+    assert!((5.0..=6.0).contains(&six) && (1.5..=2.0).contains(&two), "{six} {two}");
+}
+
+/// What only stands in the drive's queues is no more served than what stands before them.
+#[test]
+fn a_timed_replay_that_is_too_fast_for_the_drive_is_said_to_be() {
+    let lines: String = (0..4_000).map(|at| format!("0,{},4096,R,0.{at:06}\n", at * 7_919 % 10_000 * 8)).collect();
+    let path = file("paced.spc", lines.as_bytes());
+    let replay = |speed: &str, form: &[&str]| {
+        let timed = ["--mode", "timed", "--speed", speed, "--workers", "64", "--depth", "100"];
+        small(&[&["replay", argument(&path)], &timed[..], form].concat())
+    };
+    let said = |speed| replay(speed, &[]).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let fast = said("1");
+    assert!(fast.contains("Requests arrive at 1.00 M/s, faster than they are served; "), "{fast}");
+    let slow = said("0.02");
+    assert!(slow.contains("Requests arrive at 20.0 k/s, and all are served."), "{slow}");
+    let json = replay("1", &["--json", "-"]).json();
+    let behind = json["behind_ns"].as_u64().zip(json["simulated_ns"].as_u64());
+    assert!(behind.is_some_and(|(behind, lasted)| behind * 20 < lasted), "they were all sent in time: {json}");
+    assert!(json["arrivals_per_s"].as_f64().is_some_and(|rate| (rate - 1e6).abs() < 1.0), "{json}");
 }
 
 #[test]
@@ -301,11 +346,18 @@ fn a_replay_that_counted_nothing_says_why() {
     assert_eq!(ended.json()["ios"], 0);
     let why = "note: no request of a phase completed in the time that counts (--duration, workload.duration_ms), so that nothing";
     assert!(ended.err.starts_with(why) && !ended.err.contains("warm-up"), "{}", ended.err);
+    let path = file("unsent.blkparse", b"259,2 0 1 0.000001 40 Q D 3 + 7 [fio]\n");
+    for words in [&[][..], &["--ios", "1"], &["--duration", "1ms"]] {
+        let large = ["replay", argument(&path), "--set", "device.lba_bytes=4096", "--json", "-"];
+        let ended = small_with_messages(&[&large, words].concat());
+        let why = "note: none of its 1 request could be sent (device.lba_bytes), so that nothing was counted";
+        assert!(ended.json()["unsent"] == 1 && ended.err.contains(why), "{words:?}: {}", ended.err);
+    }
 }
 
 #[test]
 fn a_namespace_that_the_configuration_gives_stays_as_it_is() {
-    let path = file("own-namespace.spc", b"0,8,4096,w,0.5\n0,640,4096,R,0.6\n");
+    let path = file("own-namespace.spc", b"0,8,4096,w,0.5\n0,640,8192,R,0.6\n");
     let replay = |size: &str, words: &[&str]| {
         let namespace = format!("device.namespace_bytes=[\"{size}\"]");
         let replay = ["replay", argument(&path), "--json", "-", "--set", &namespace];
@@ -316,6 +368,12 @@ fn a_namespace_that_the_configuration_gives_stays_as_it_is() {
     assert!(bytes(&replay("rest", &[]))[0].as_u64() > Some(1 << 20));
     let past = replay("256KiB", &[]);
     assert!(past.code == 2 && past.err.contains("line 2"), "{past:?}");
+    assert!(past.err.contains("help: device.namespace_bytes gives it more, --wrap takes"), "{past:?}");
+    let long = replay("4KiB", &["--wrap"]);
+    assert!(
+        long.code == 2 && long.err.contains("help: device.namespace_bytes gives it more; --wrap moves"),
+        "{long:?}"
+    );
     let wrapped = replay("256KiB", &["--wrap"]);
     assert_eq!((bytes(&wrapped), wrapped.json()["trace"]["wrapped"].as_u64()), (serde_json::json!([1 << 18]), Some(1)));
     let two = file("own-namespace-two.spc", b"0,8,4096,w,0.5\n1,8,4096,R,0.6\n");

@@ -351,6 +351,9 @@ impl<O: Observe> Driver<O> {
                 self.results.refused += 1;
                 continue;
             }
+            if course.is_arrival(&io, arrival) {
+                self.results.phases.last_mut().expect("a phase under way has results").arrived(arrival);
+            }
             let request = Request { io, arrival, sent: 0, outstanding: 0, failed: 0 };
             let index = self.requests_free.pop().unwrap_or_else(|| {
                 self.requests.push(request);

@@ -4,7 +4,7 @@ use thiserror::Error;
 use units::{Bytes, Lba, SECTOR_BYTES, Span, Time};
 use workload::{Io, IoKind, Range, Source};
 
-use super::{Driver, Observe};
+use super::{Driver, Observe, PhaseResults};
 
 /// So many requests in a row that cannot be sent, of a source without end, are taken for all of them: a source that draws one that can be
 /// sent among ten thousand comes so far once in e^400 runs, and drawing them takes less than a second.
@@ -97,6 +97,17 @@ impl<O: Observe> Driver<O> {
             return Some(course.late);
         }
         Some(now.since(course.began).saturating_sub(course.last?.since(Time::ZERO)))
+    }
+
+    /// Requests that arrive a second in a window of the phase, where it goes by arrivals. After the last of them no more can, however long
+    /// its answer takes: then the rate is of the time from the first to the last, and there is none of a single moment.
+    pub fn arrivals_per_second(&self, window: &PhaseResults) -> Option<f64> {
+        let course = self.course.as_ref().filter(|course| course.phase.pace == Pace::Timed && course.last.is_some())?;
+        if !course.drained {
+            return Some(window.per_second(window.arrived));
+        }
+        let (first, last) = window.arrivals.filter(|(first, last)| first < last)?;
+        Some((window.arrived - 1) as f64 / last.since(first).secs_f64())
     }
 
     /// Why the phase is over before its time, if that is because nothing more of it can be sent.
@@ -198,6 +209,12 @@ impl Course {
         }
         self.late = now.since(arrival);
         self.next.take().map(|io| (io, arrival))
+    }
+
+    /// Whether the times at which requests arrive count, and one that arrived then did so in what counts.
+    #[inline]
+    pub(super) fn is_arrival(&self, io: &Io, at: Time) -> bool {
+        self.phase.pace == Pace::Timed && io.at.is_some() && at >= self.warm
     }
 
     /// Of the request taken last, its further ranges.

@@ -67,6 +67,10 @@ pub struct PhaseResults {
     pub series: Series,
     /// Outstanding commands times picoseconds, over the window.
     pub(super) depth_picos: u128,
+    /// Requests that were sent in the window and did not arrive before it, where they come at their own times.
+    pub(super) arrived: u64,
+    /// When the first and the last of these arrived.
+    pub(super) arrivals: Option<(Time, Time)>,
 }
 
 impl PhaseResults {
@@ -81,6 +85,8 @@ impl PhaseResults {
             outside: 0,
             series: Series::default(),
             depth_picos: 0,
+            arrived: 0,
+            arrivals: None,
         }
     }
 
@@ -90,6 +96,10 @@ impl PhaseResults {
         self.outside = next.outside;
         self.media_errors += next.media_errors;
         self.depth_picos += next.depth_picos;
+        self.arrived += next.arrived;
+        self.arrivals = self
+            .arrivals
+            .map_or(next.arrivals, |(first, last)| Some((first, next.arrivals.map_or(last, |(_, last)| last))));
         for (sum, count) in self.kinds.iter_mut().zip(next.kinds) {
             *sum += count;
         }
@@ -116,7 +126,13 @@ impl PhaseResults {
         if picos == 0 { 0.0 } else { self.depth_picos as f64 / picos as f64 }
     }
 
-    fn per_second(&self, count: u64) -> f64 {
+    /// Notes a request that is sent.
+    pub(super) fn arrived(&mut self, at: Time) {
+        self.arrived += 1;
+        self.arrivals = Some((self.arrivals.map_or(at, |(first, _)| first), at));
+    }
+
+    pub(super) fn per_second(&self, count: u64) -> f64 {
         let seconds = self.window().secs_f64();
         if seconds == 0.0 { 0.0 } else { count as f64 / seconds }
     }

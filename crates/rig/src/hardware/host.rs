@@ -219,6 +219,8 @@ pub(crate) struct PhaseOutcome {
     pub(crate) results: PhaseResults,
     /// How far the host was behind the arrivals at the end of the measured part, where it goes by them.
     pub(crate) behind: Option<Span>,
+    /// Requests that arrived a second in it, where that can be told.
+    pub(crate) arrivals_per_second: Option<f64>,
     pub(crate) tally: Tally,
     /// What the device counted in the measured part, where somebody watched.
     pub(crate) counted: Option<Standing>,
@@ -431,6 +433,7 @@ impl HostStage {
         let outcome = PhaseOutcome {
             steadiness,
             behind: self.driver.behind(seen.until),
+            arrivals_per_second: self.driver.arrivals_per_second(&seen),
             results: seen,
             tally,
             counted: until.zip(from).map(|(until, from)| until.since(&from)),

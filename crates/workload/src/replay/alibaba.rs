@@ -1,7 +1,7 @@
 //! Alibaba's block traces (2020): `device_id,opcode,offset,length,timestamp`; bytes, microseconds. The layout is that
 //! of public readers of these traces; no README of the distribution was at hand.
 
-use super::fields::commas;
+use super::fields::{commas, is_header};
 use super::{Fault, FieldNames, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 
 pub(super) struct Alibaba;
@@ -25,7 +25,7 @@ impl Format for Alibaba {
 
 impl ParseLine for Lines {
     fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
-        if line.starts_with("device_id,") {
+        if is_header(line, "device_id") {
             return Ok(());
         }
         let mut fields = commas(line);

@@ -3,7 +3,9 @@
 //! others are passed over. Source: blkparse(1) and `blkparse_fmt.c` of blktrace.
 
 use super::fields::{blanks, number};
-use super::{Event, Fault, FieldNames, Format, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{
+    Confidence, Event, Fault, FieldNames, Format, Head, Opening, Options, ParseLine, Parser, Sink, TimeUnit, fit,
+};
 use crate::io::IoKind;
 
 pub(super) struct Blkparse;
@@ -36,6 +38,11 @@ impl Format for Blkparse {
             in_summary: false,
         }))
     }
+    /// By whichever event there is, so that a trace without the one that is taken is refused for that.
+    fn sniff(&self, head: &Head) -> Confidence {
+        let of = |event| fit(self.parser(&Options { event: Some(event), ..Options::default() }), head);
+        of(Event::Queued).max(of(Event::Issued))
+    }
     fn openings(&self) -> &'static [Opening] {
         &[Opening::Event]
     }
@@ -52,7 +59,7 @@ impl Format for Blkparse {
 impl ParseLine for Lines {
     fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
         self.in_summary = is_of_summary(line, self.in_summary);
-        if self.in_summary {
+        if self.in_summary || is_of_input(line) {
             return Ok(());
         }
         let mut fields = blanks(line);
@@ -107,6 +114,11 @@ fn is_of_summary(line: &str, in_summary: bool) -> bool {
     opens || in_summary && !is_event && (line.starts_with(' ') || OF_SUMMARY.iter().any(|word| line.starts_with(word)))
 }
 
+/// Whether a line names a file that is read: they come first, unless blkparse is told to be quiet.
+fn is_of_input(line: &str) -> bool {
+    line.starts_with("Input file ") && line.ends_with(" added")
+}
+
 /// Whether blkparse has such an action. Those of zones have two letters, of which the first is a Z.
 fn is_action(action: &str) -> bool {
     ACTIONS.contains(&action) || action.len() == 2 && action.starts_with('Z')
@@ -148,6 +160,7 @@ mod tests {
             summary.iter().for_each(|line| assert_eq!(lines.line(line, &mut sink), Ok(())));
         }
         assert_eq!(sink.records.len(), 2);
+        assert_eq!(lines.line("Input file sda.blktrace.0 added", &mut sink), Ok(()));
         let other = lines.line("what is this", &mut sink).expect_err("it is neither");
         assert_eq!(other.field, "device");
         for (action, is_one) in [("UT", true), ("C", true), ("ZA", true), ("qq", false), ("0x10", false)] {
@@ -155,6 +168,16 @@ mod tests {
             assert_eq!(lines.line(&line, &mut sink).is_ok(), is_one, "{action}");
         }
         assert_eq!(sink.records.len(), 2);
+    }
+
+    /// That there are no requests in it is then said by who knows of the other event.
+    #[test]
+    fn a_trace_of_either_event_is_recognised() {
+        let fitting = |action| {
+            let text = format!("Input file sda.blktrace.0 added\n8,0 1 1 0.000000001 1234 {action} R 128 + 8 [fio]\n");
+            Blkparse.sniff(&Head { bytes: text.into(), file_name: "sample".into(), whole: true })
+        };
+        assert_eq!(["Q", "D", "C"].map(fitting), [Confidence::Likely, Confidence::Likely, Confidence::No]);
     }
 
     #[test]

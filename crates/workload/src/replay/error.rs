@@ -220,7 +220,7 @@ pub enum TraceError {
         places: &'static str,
     },
     /// An option that does not fit the trace.
-    #[error("{}: {option}", path.display())]
+    #[error("{}: --{option}", path.display())]
     Option {
         /// The file.
         path: PathBuf,

@@ -4,6 +4,11 @@ use super::TimeUnit;
 use super::error::Fault;
 use crate::io::IoKind;
 
+/// Whether a line has the names of fields between commas, of which the first is called so, in capitals or not.
+pub(super) fn is_header(line: &str, first: &str) -> bool {
+    line.split_once(',').is_some_and(|(name, _)| name.trim().eq_ignore_ascii_case(first))
+}
+
 /// The fields of one line.
 pub(super) struct Fields<I>(I);
 
@@ -109,6 +114,12 @@ fn without_exponent(mantissa: &str, exponent: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_header_is_known_in_capitals_or_not() {
+        assert!(["ASU,LBA,Size", "asu, lba", "Asu ,LBA"].iter().all(|line| is_header(line, "ASU")));
+        assert!(!["0,ASU", "ASUS,LBA", "ASU"].iter().any(|line| is_header(line, "ASU")));
+    }
 
     #[test]
     fn times_keep_every_digit() {

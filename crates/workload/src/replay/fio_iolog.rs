@@ -78,11 +78,11 @@ impl ParseLine for Lines {
                 return Ok(());
             }
             _ => {
-                return Err(Fault::new(
-                    "action",
-                    action,
-                    "add, open, close, read, write, sync, datasync, trim or wait",
-                ));
+                let expected = match version {
+                    Version::Two { .. } => "add, open, close, read, write, sync, datasync, trim or wait",
+                    Version::Three => "add, open, close, read, write, sync, datasync or trim",
+                };
+                return Err(Fault::new("action", action, expected));
             }
         };
         let device = sink.named(file)?;
@@ -94,5 +94,26 @@ impl ParseLine for Lines {
         let length = fields.number("length")?;
         sink.push_bytes(kind, device, at, offset, length)?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_version_has_is_expected_of_it() {
+        let said = |version: &str, line: &str| {
+            let (mut lines, mut sink) =
+                (Lines { unit: TimeUnit::Microseconds, version: None }, Sink::new(FioIolog.fields()));
+            assert_eq!(lines.line(version, &mut sink), Ok(()));
+            lines.line(line, &mut sink).expect_err("it is of no version").to_string()
+        };
+        let three = said("fio version 3 iolog", "5 /b wait 10 0");
+        assert!(
+            three.ends_with("action is \"wait\"; expected add, open, close, read, write, sync, datasync or trim"),
+            "{three}"
+        );
+        assert!(said("fio version 2 iolog", "/b stay 10 0").ends_with("trim or wait"));
     }
 }

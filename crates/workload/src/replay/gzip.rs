@@ -32,7 +32,10 @@ impl<R: BufRead> Read for GzipMembers<R> {
     }
 }
 
-/// Whether anything but the end follows a member: zeros that go on to the end of the file hold nothing.
+/// What a member begins with (RFC 1952 §2.3.1).
+const FIRST_BYTE: u8 = 0x1f;
+
+/// Whether another member follows one, and not the end: zeros that go on to the end of the file hold nothing.
 fn is_followed(rest: &mut impl BufRead) -> Result<bool> {
     let mut padded = false;
     loop {
@@ -41,7 +44,7 @@ fn is_followed(rest: &mut impl BufRead) -> Result<bool> {
         match (length, is_padding) {
             (0, _) => return Ok(false),
             (_, true) => padded = true,
-            (_, false) if padded || found[0] == 0 => {
+            (_, false) if padded || found[0] != FIRST_BYTE => {
                 return Err(Error::new(ErrorKind::InvalidData, "neither zeros nor another member after a member"));
             }
             (_, false) => return Ok(true),

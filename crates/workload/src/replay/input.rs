@@ -21,7 +21,6 @@ const CONTAINERS: &[(&[u8], usize, &str)] = &[
     (b"ustar", 257, "a tar archive"),
     (b"BZh", 0, "compressed with bzip2"),
     (b"\x04\x22\x4d\x18", 0, "compressed with lz4"),
-    (b"\x1f\x9d", 0, "compressed with compress"),
 ];
 
 /// The beginning of a file, uncompressed.
@@ -142,6 +141,9 @@ impl Input {
     }
 }
 
+/// The longest window that zstd writes (`ZSTD_WINDOWLOG_MAX`): without being told it reads none above 128 MiB.
+const ZSTD_WINDOW_LOG_MAX: u32 = if usize::BITS == 32 { 30 } else { 31 };
+
 const ZSTD: &str = "zstd";
 const GZIP: &str = "gzip";
 const XZ: &str = "xz";
@@ -151,7 +153,8 @@ fn packed_with(magic: &[u8]) -> Option<&'static str> {
     match magic {
         // Frames that hold no text may stand first: pzstd begins with one (RFC 8878 §3.1.2).
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(ZSTD),
-        [0x1f, 0x8b, ..] => Some(GZIP),
+        // There is one method (RFC 1952 §2.3.1), and two bytes alone are a number that a record may begin with.
+        [0x1f, 0x8b, 8, ..] => Some(GZIP),
         [0xfd, b'7', b'z', b'X', b'Z', 0] => Some(XZ),
         _ => None,
     }
@@ -160,7 +163,11 @@ fn packed_with(magic: &[u8]) -> Option<&'static str> {
 /// Concatenated streams are read to their end.
 fn decompressed(packed: Option<&str>, file: impl BufRead + 'static) -> std::io::Result<Box<dyn Read>> {
     Ok(match packed {
-        Some(ZSTD) => Box::new(zstd::Decoder::with_buffer(file)?),
+        Some(ZSTD) => {
+            let mut decoder = zstd::Decoder::with_buffer(file)?;
+            decoder.window_log_max(ZSTD_WINDOW_LOG_MAX)?;
+            Box::new(decoder)
+        }
         Some(GZIP) => Box::new(GzipMembers::of(file)),
         Some(XZ) => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(file)),
         _ => Box::new(file),
@@ -169,6 +176,64 @@ fn decompressed(packed: Option<&str>, file: impl BufRead + 'static) -> std::io::
 
 /// What the file is instead of a trace, by the bytes that its kind has in a fixed place.
 fn container(bytes: &[u8]) -> Option<&'static str> {
+    // Behind two bytes that may be a number stand the mode that all but the first of them write, and the bits of a code.
+    if let [0x1f, 0x9d, mode, ..] = bytes
+        && mode & 0x80 != 0
+        && (9..=16).contains(&(mode & 0x7f))
+    {
+        return Some("compressed with compress");
+    }
     let fits = |(magic, at, _): &&(&[u8], usize, &str)| bytes.get(*at..).is_some_and(|rest| rest.starts_with(magic));
     CONTAINERS.iter().find(fits).map(|(_, _, name)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::replay::{Options, Trace, TraceError, TraceSummary, format_named};
+    use std::io::{Cursor, Write};
+    use std::path::Path;
+
+    fn read(stored: &[u8], format: &str) -> Result<TraceSummary, TraceError> {
+        let options = Options { format: format_named(format), ..Options::default() };
+        Trace::read(Path::new("sample"), Cursor::new(stored.to_vec()), &options).map(|trace| trace.summary().clone())
+    }
+
+    /// As `zstd --long=28` writes it, in one block that is not compressed.
+    #[test]
+    fn a_zstd_window_may_be_longer_than_most_are() {
+        let text = b"0,7,3584,w,0.5\n";
+        let of_window = |log: u8| {
+            let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, (log - 10) << 3];
+            frame.extend([(text.len() as u8) << 3 | 1, 0, 0]);
+            frame.extend(text);
+            frame
+        };
+        for log in [10, 27, 28] {
+            assert_eq!(read(&of_window(log), "auto").expect("it is whole").records, 1, "{log}");
+        }
+    }
+
+    /// Its first number is the first of some window of a long trace.
+    #[test]
+    fn a_number_that_begins_as_a_compression_does_is_none() {
+        for first in [0x1f, 0x8b, 0, 0, 0x1f, 0x9d, 0, 0, 0x1f, 0x9d, 0x85, 0].chunks(4) {
+            let mut record = first.to_vec();
+            record.extend([0, 16, 0, 0, 1, 0, 0, 0, 0x28, 0, 0, 1]);
+            record.resize(32, 0);
+            assert_eq!(read(&record, "vscsi").expect("a record").records, 1, "{first:x?}");
+        }
+        let said = read(&[0x1f, 0x9d, 0x90, b'0', 0, 0, 0, 0], "auto").expect_err("it is packed").to_string();
+        assert!(said.starts_with("sample: it is compressed with compress; expected"), "{said}");
+    }
+
+    #[test]
+    fn what_follows_a_gzip_member_and_is_none_is_named() {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(b"0,7,3584,w,0.5\n").expect("to memory");
+        let member = gzip.finish().expect("to memory");
+        for rubbish in [&b"no member"[..], b"x", b"\0\0x"] {
+            let said = read(&[&member, rubbish].concat(), "auto").expect_err("it is no end").to_string();
+            assert!(said.ends_with("neither zeros nor another member after a member"), "{said}");
+        }
+    }
 }

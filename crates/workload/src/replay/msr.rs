@@ -2,7 +2,7 @@
 //! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`. Timestamps are Windows FILETIME (100 ns ticks since
 //! 1601); offsets and sizes are bytes. Source: README of the distribution.
 
-use super::fields::commas;
+use super::fields::{commas, is_header};
 use super::{Fault, FieldNames, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 
 pub(super) struct Msr;
@@ -29,7 +29,7 @@ impl Format for Msr {
 
 impl ParseLine for Lines {
     fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
-        if line.starts_with("Timestamp,") {
+        if is_header(line, "Timestamp") {
             return Ok(());
         }
         let mut fields = commas(line);

@@ -2,7 +2,7 @@
 //! blocks of the ASU, sizes in bytes, seconds. A line of these names is passed over. Source: SPC Trace File Format 1.0.1;
 //! that blocks are 512 B is left to the trace, and holds in the UMass ones.
 
-use super::fields::commas;
+use super::fields::{commas, is_header};
 use super::{Fault, FieldNames, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 use units::SECTOR_BYTES;
 
@@ -27,7 +27,7 @@ impl Format for Spc {
 
 impl ParseLine for Lines {
     fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
-        if line.starts_with("ASU,") {
+        if is_header(line, "ASU") {
             return Ok(());
         }
         let mut fields = commas(line);

@@ -1,7 +1,7 @@
 //! The SYSTOR '17 traces of enterprise storage: a header, then `Timestamp,Response,IOType,LUN,Offset,Size`; seconds,
 //! bytes. Source: README of the distribution, as public readers of these traces follow it.
 
-use super::fields::commas;
+use super::fields::{commas, is_header};
 use super::{Fault, FieldNames, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 
 pub(super) struct Systor;
@@ -25,7 +25,7 @@ impl Format for Systor {
 
 impl ParseLine for Lines {
     fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
-        if line.starts_with("Timestamp,") {
+        if is_header(line, "Timestamp") {
             return Ok(());
         }
         let mut fields = commas(line);

@@ -2,7 +2,7 @@
 //! a read and 1 for a write. The layout is that of public readers of these traces; no README of the distribution was at
 //! hand.
 
-use super::fields::commas;
+use super::fields::{commas, is_header};
 use super::{Fault, FieldNames, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 
 pub(super) struct Tencent;
@@ -26,7 +26,7 @@ impl Format for Tencent {
 
 impl ParseLine for Lines {
     fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
-        if line.to_ascii_lowercase().starts_with("timestamp,") {
+        if is_header(line, "timestamp") {
             return Ok(());
         }
         let mut fields = commas(line);
