@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn a_turn_takes_back_only_what_it_sent_itself() {
         let mut plan = Blueprint::<Words>::default();
-        let slots = [0, 1].map(|at| plan.reserve::<Node>("node", format!("node{at}"), Place::Hardware, 4));
+        let slots = [0, 1].map(|at| plan.reserve::<Node>("node", format!("node{at}"), Place::Hardware));
         let to = plan.connect::<u8, _, _>(slots[0], slots[1], 4);
         let mut outbox = Outbox::<Words>::default();
         Turn::in_real_time(StageId(0), Time::ZERO, &[], &mut outbox).send(to, 1);
