@@ -8,10 +8,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{sleep, yield_now};
-use std::time::Duration;
-use threads::{Layout, Outcome, Threads};
+use std::time::{Duration, Instant};
+use threads::{Beside, Layout, Outcome, Threads};
 use toy::{Hoppers, Message, Toy};
-use units::{CoreId, Span, Time};
+use units::{CoreId, Span, StageId, Time};
 
 fn on(threads: usize) -> Layout {
     Layout::on(threads)
@@ -400,4 +400,34 @@ fn a_bell_wakes_a_stage_that_sleeps() {
     ringer.join().expect("it only rings");
     assert!(outcome.halted, "nothing but the bell could wake it a second time");
     assert_eq!(outcome.usage.stages[0].turns, 2);
+}
+
+/// Takes a while for its work, of which it says that there was none, and adds up how long that was.
+#[derive(Default)]
+struct Slow {
+    worked: Duration,
+}
+
+impl Beside for Slow {
+    fn work(&mut self) -> bool {
+        let began = Instant::now();
+        sleep(Duration::from_micros(200));
+        self.worked += began.elapsed();
+        false
+    }
+    fn wait(&mut self, at_most: Span) {
+        unreachable!("the stages have work, and it waited {at_most}")
+    }
+    fn waker(&self) -> Box<dyn Fn() + Send + Sync> {
+        Box::new(|| ())
+    }
+}
+
+#[test]
+fn the_time_of_whoever_lives_beside_the_stages_is_not_theirs() {
+    let mut slow = Slow::default();
+    let outcome = Threads::new(pairs(1, 1_000, |turn| turn.halt()), on(1)).run_beside(None, StageId(0), &mut slow);
+    assert!(outcome.halted && slow.worked > Duration::ZERO);
+    let (busy, worked) = (outcome.usage.threads[0].busy, Span::from(slow.worked));
+    assert!(busy + worked <= outcome.wall, "{busy} of the stages and {worked} beside them in {}", outcome.wall);
 }
