@@ -16,7 +16,7 @@ pub(crate) struct Seat<V: Vocabulary> {
     pub(crate) stage: Box<dyn Stage<V>>,
     inbox: Line,
     inbox_len: u32,
-    /// What is admitted by edges; a lock grant comes beside that.
+    /// What is admitted by edges.
     inbox_max: u32,
     /// When the alarm rang, if the stage has not been woken yet; else [`Time::NEVER`].
     rang: Time,
@@ -75,7 +75,7 @@ impl<V: Vocabulary> Seat<V> {
         message: &V::Message,
         now: Time,
     ) -> bool {
-        assert!(self.inbox_len <= self.inbox_max, "{to} was sent more than was admitted towards it");
+        assert!(self.inbox_len < self.inbox_max, "{to} was sent more than was admitted towards it");
         self.inbox_len += 1;
         messages.push(&mut self.inbox, from, to, message, now);
         !self.taken

@@ -19,7 +19,8 @@ struct Held {
 /// The lines that the caches hold together.
 ///
 /// Approximation: one direct-mapped directory stands for all private caches. A line pushed out of it by another is fetched
-/// from memory the next time. Accesses by hardware are not seen.
+/// from memory the next time. Accesses by hardware are not seen. A line is busy from when a turn begins that will access it, and who gets
+/// there before that turn does waits all the same.
 #[derive(Debug)]
 pub(crate) struct Lines {
     held: Box<[Held]>,

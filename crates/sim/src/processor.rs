@@ -86,7 +86,7 @@ pub struct LinePrices {
     pub transfer: Span,
     /// Fetching a line that no core holds.
     pub memory: Span,
-    /// A read-modify-write on a line the core owns.
+    /// A read-modify-write on a line the core owns, or has from another.
     pub atomic: Span,
     /// Lines that the caches of all cores hold together, a power of two.
     pub held: u32,

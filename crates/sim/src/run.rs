@@ -20,8 +20,6 @@ pub struct StageUsage {
     pub turns: u64,
     /// Time with a turn under way.
     pub busy: Span,
-    /// Time that messages waited in its inbox, added up.
-    pub waited: Span,
     /// Instructions issued.
     pub slots: u64,
     /// Messages sent to other cores.
@@ -268,7 +266,6 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let cost = cores.begin(home, thread, stage, TurnUnderWay::new(arrived, now, subject, from), cost, processor);
         let usage = &mut seats[stage.index()].usage;
         usage.turns += u64::from(begins);
-        usage.waited += now - arrived;
         usage.sent_away += abroad;
         usage.slots += cost.slots;
         self.account(stage, cost);

@@ -93,10 +93,9 @@ fn run(workers: usize, turns: u32, slots: u64, stall: Span) -> (Span, u64) {
 /// Of `stages` stages on one core the first `workers` take `turns` turns each, and the others none.
 fn run_some(stages: usize, workers: usize, turns: u32, processor: Processor) -> Sim<Words> {
     let mut plan = Blueprint::<Words>::default();
-    let starter = plan.reserve("starter", "starter".into(), Place::Hardware, 0);
-    let slots_of: Vec<_> = (0..stages)
-        .map(|at| plan.reserve::<Worker>("worker", format!("worker{at}"), Place::Core(CoreId(0)), 2))
-        .collect();
+    let starter = plan.reserve("starter", "starter".into(), Place::Hardware);
+    let slots_of: Vec<_> =
+        (0..stages).map(|at| plan.reserve::<Worker>("worker", format!("worker{at}"), Place::Core(CoreId(0)))).collect();
     let addresses = slots_of[..workers].iter().map(|&worker| plan.connect(starter, worker, 1)).collect();
     plan.install(starter, Starter { workers: addresses, balls: turns });
     for worker in slots_of {
@@ -134,10 +133,9 @@ impl Stage<Words> for Bell {
 #[test]
 fn a_turn_under_way_counts_for_its_stage_as_for_its_core() {
     let mut plan = Blueprint::<Words>::default();
-    let starter = plan.reserve("starter", "starter".into(), Place::Hardware, 0);
-    let bell = plan.reserve("bell", "bell".into(), Place::Hardware, 0);
-    let worker =
-        |(name, core): (&str, u16)| plan.reserve::<Worker>("worker", name.into(), Place::Core(CoreId(core)), 2);
+    let starter = plan.reserve("starter", "starter".into(), Place::Hardware);
+    let bell = plan.reserve("bell", "bell".into(), Place::Hardware);
+    let worker = |(name, core): (&str, u16)| plan.reserve::<Worker>("worker", name.into(), Place::Core(CoreId(core)));
     let workers = [("idle", 0), ("beside it", 0), ("elsewhere", 1)].map(worker);
     plan.install(bell, Bell { at: Time::ZERO + nanos(500) });
     let addresses = workers[1..].iter().map(|&worker| plan.connect(starter, worker, 1)).collect();
@@ -160,10 +158,10 @@ fn threads_poll_for_months() {
     let day = Span::from_secs(86_400);
     let polled = |days: u64| {
         let mut plan = Blueprint::<Words>::default();
-        let bell = plan.reserve("bell", "bell".into(), Place::Hardware, 0);
+        let bell = plan.reserve("bell", "bell".into(), Place::Hardware);
         plan.install(bell, Bell { at: Time::ZERO + day * days });
         for at in 0..4 {
-            let worker = plan.reserve::<Worker>("worker", format!("worker{at}"), Place::Core(CoreId(0)), 2);
+            let worker = plan.reserve::<Worker>("worker", format!("worker{at}"), Place::Core(CoreId(0)));
             plan.install(worker, Worker { again: None });
         }
         let poll = Price { slots: 1, stall: nanos(8) };
@@ -235,10 +233,9 @@ impl Stage<Words> for Ringer {
 fn what_a_turn_leaves_is_dealt_with_before_another_has_its_thread() {
     for threads in [1, 2, 4] {
         let mut plan = Blueprint::<Words>::default();
-        let starter = plan.reserve("starter", "starter".into(), Place::Hardware, 0);
-        let ringers: Vec<_> = (0..3)
-            .map(|at| plan.reserve::<Ringer>("ringer", format!("ringer{at}"), Place::Core(CoreId(0)), 2))
-            .collect();
+        let starter = plan.reserve("starter", "starter".into(), Place::Hardware);
+        let ringers: Vec<_> =
+            (0..3).map(|at| plan.reserve::<Ringer>("ringer", format!("ringer{at}"), Place::Core(CoreId(0)))).collect();
         let first = plan.connect(starter, ringers[0], 1);
         plan.install(starter, Starter { workers: vec![first], balls: 1 });
         for (at, &ringer) in ringers.iter().enumerate() {
@@ -281,8 +278,8 @@ impl Stage<Words> for Restless {
 #[test]
 fn an_alarm_that_is_always_due_leaves_turns_for_messages() {
     let mut plan = Blueprint::<Words>::default();
-    let starter = plan.reserve("starter", "starter".into(), Place::Hardware, 0);
-    let restless = plan.reserve::<Restless>("restless", "restless".into(), Place::Core(CoreId(0)), 9);
+    let starter = plan.reserve("starter", "starter".into(), Place::Hardware);
+    let restless = plan.reserve::<Restless>("restless", "restless".into(), Place::Core(CoreId(0)));
     let workers = vec![plan.connect(starter, restless, 3); 3];
     plan.install(starter, Starter { workers, balls: 1 });
     plan.install(restless, Restless::default());
@@ -291,12 +288,12 @@ fn an_alarm_that_is_always_due_leaves_turns_for_messages() {
     assert!(sim.now() < Time::ZERO + nanos(2_000), "looks went on until {}", sim.now());
 }
 
-/// One stage sends another so many messages at once; of those to it three may be under way, of all others as many as it has room for.
+/// One stage sends another so many messages at once; of those to it three may be under way, of those of a third stage sixty.
 fn sends_at_once(messages: usize) -> Blueprint<Words> {
     let mut plan = Blueprint::<Words>::default();
-    let starter = plan.reserve("starter", "starter".into(), Place::Hardware, 0);
-    let other = plan.reserve("starter", "other".into(), Place::Hardware, 0);
-    let worker = plan.reserve::<Worker>("worker", "worker".into(), Place::Core(CoreId(0)), 64);
+    let starter = plan.reserve("starter", "starter".into(), Place::Hardware);
+    let other = plan.reserve("starter", "other".into(), Place::Hardware);
+    let worker = plan.reserve::<Worker>("worker", "worker".into(), Place::Core(CoreId(0)));
     let to_worker = [2, 1].map(|at_most| plan.connect(starter, worker, at_most));
     let _: Address<Message> = plan.connect(other, worker, 60);
     plan.install(starter, Starter { workers: vec![to_worker[0]; messages], balls: 1 });
@@ -315,7 +312,13 @@ fn what_is_counted_on_the_edges_changes_no_run() {
     let counted = run(Sim::counting(sends_at_once(3), processor(), NoProbe));
     assert_eq!(counted, run(Sim::new(sends_at_once(3), processor())));
     // Nobody counts them there, and the inbox has room.
-    run(Sim::new(sends_at_once(4), processor()));
+    run(Sim::new(sends_at_once(63), processor()));
+}
+
+#[test]
+#[should_panic(expected = "was sent more than was admitted towards it")]
+fn more_than_all_edges_to_a_stage_admit_is_our_own_fault_where_nobody_counts_them_too() {
+    Sim::new(sends_at_once(64), processor(100, Span::ZERO)).run();
 }
 
 #[test]

@@ -5,8 +5,8 @@
 //!
 //! # Invariants
 //! - Everything a stage can do to the world is a method of [`Turn`].
-//! - A send never fails: each edge of the blueprint names the most messages that can be under way on it, and
-//!   [`Blueprint::check`] refuses an inbox smaller than the sum of its edges.
+//! - A send never fails: each edge of the blueprint names the most messages that can be under way on it, and an inbox has room for
+//!   what all edges to it admit ([`Part::inbox`]).
 //! - Shared memory is words with atomic access ([`Words`], [`Lock`]); the same code serves both worlds. In virtual time a
 //!   [`Coherence`] prices each access, on real threads the hardware does.
 //!

@@ -148,6 +148,12 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     /// The time: when the turn began and what it has spent since, as if the core were its own.
     #[inline]
     pub fn now(&self) -> Time {
+        if self.coherence.is_some() { self.spent_at() } else { self.started }
+    }
+
+    /// The same where what is spent takes time: each access to shared memory asks, and knows that it does.
+    #[inline]
+    fn spent_at(&self) -> Time {
         self.started + self.cost.stall + Span::from_picos(self.cost.slots * self.picos_per_slot)
     }
 
@@ -298,7 +304,7 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
 
     #[inline]
     fn touch_line(&mut self, line: LineId, access: Access) {
-        let now = self.now();
+        let now = self.spent_at();
         if let Some(coherence) = &mut self.coherence {
             self.cost.stall += coherence.access(self.stage, line, access, now);
         }
@@ -323,7 +329,7 @@ mod tests {
     #[test]
     fn a_turn_takes_back_only_what_it_sent_itself() {
         let mut plan = Blueprint::<Words>::default();
-        let slots = [0, 1].map(|at| plan.reserve::<Node>("node", format!("node{at}"), Place::Hardware, 4));
+        let slots = [0, 1].map(|at| plan.reserve::<Node>("node", format!("node{at}"), Place::Hardware));
         let to = plan.connect::<u8, _, _>(slots[0], slots[1], 4);
         let mut outbox = Outbox::<Words>::default();
         Turn::in_real_time(StageId(0), Time::ZERO, &[], &mut outbox).send(to, 1);
@@ -336,6 +342,18 @@ mod tests {
         assert_eq!((stay, turn.take_send(&mut stay, |_, _| true)), (1, None), "it was asked about");
         assert_eq!(turn.take_send(&mut 0, |_, _| true), Some(2));
         assert_eq!(outbox.sends, [(StageId(1), 1)]);
+    }
+
+    #[test]
+    fn what_work_is_priced_at_moves_the_time_of_a_turn_in_virtual_time_only() {
+        let prices = [Price { slots: 2, stall: Span::from_nanos(5) }];
+        let (mut outbox, mut coherence) = (Outbox::<Words>::default(), NoCoherence);
+        let mut turn = Turn::in_real_time(StageId(0), Time::ZERO, &prices, &mut outbox);
+        turn.spend(());
+        assert_eq!((turn.now(), turn.finish().stall), (Time::ZERO, Span::from_nanos(5)));
+        let mut turn = Turn::new(StageId(0), Time::ZERO, 1_000, &prices, &mut coherence, &mut outbox);
+        turn.spend(());
+        assert_eq!(turn.now(), Time::ZERO + Span::from_nanos(7));
     }
 
     #[test]

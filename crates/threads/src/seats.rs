@@ -35,9 +35,7 @@ impl<V: Vocabulary> Seats<V> {
     }
 
     pub(crate) fn install(&mut self, id: StageId, part: Part<V>) {
-        // Nobody admits the message that grants a lock; but a stage waits for one lock at a time.
-        let inbox_max = part.inbox as usize + 1;
-        let stage = part.stage.expect("the plan was checked");
+        let (inbox_max, stage) = (part.inbox as usize, part.stage.expect("the plan was checked"));
         self.places[id.index()] = self.seats.len() as u16;
         self.seats.push(Seat { id, stage, inbox: Vec::new(), inbox_max, rang: false });
         self.line.add(self.seats.len() - 1);

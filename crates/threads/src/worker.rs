@@ -129,7 +129,8 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
                     None => self.rest(),
                 }
             }
-            if !served {
+            // What others than the stages did meanwhile is not the stages' time, and what they are told next happens after it.
+            if !served || is_asked && beside.is_some() {
                 self.wake_up();
             }
         }
@@ -167,7 +168,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         served
     }
 
-    /// Time begins to count, after a rest.
+    /// Time begins to count, after a rest or somebody else's work.
     fn wake_up(&mut self) {
         self.turns.now = self.shared.clock.now();
         self.accounted = self.turns.now;

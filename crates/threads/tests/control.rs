@@ -8,10 +8,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{sleep, yield_now};
-use std::time::Duration;
-use threads::{Layout, Outcome, Threads};
+use std::time::{Duration, Instant};
+use threads::{Beside, Layout, Outcome, Threads};
 use toy::{Hoppers, Message, Toy};
-use units::{CoreId, Span, Time};
+use units::{CoreId, Span, StageId, Time};
 
 fn on(threads: usize) -> Layout {
     Layout::on(threads)
@@ -68,7 +68,7 @@ impl Stage<Toy> for Sleepy {
 fn alarms_ring_and_replaced_ones_do_not() {
     for threads in [1, 3] {
         let mut plan = Blueprint::default();
-        let slot: Slot<Sleepy> = plan.reserve("sleepy", "sleepy".into(), core(0), 1);
+        let slot: Slot<Sleepy> = plan.reserve("sleepy", "sleepy".into(), core(0));
         let to_itself = plan.connect(slot, slot, 1);
         plan.install(slot, Sleepy { to_itself, wakes: Vec::new() });
         let outcome = Threads::new(plan, on(threads)).run(Some(Span::from_secs(30)));
@@ -109,7 +109,7 @@ fn pairs(count: usize, tokens: u64, at_last: fn(&mut Turn<'_, Toy>)) -> Blueprin
     for pair in 0..count {
         let slots: [Slot<Player>; 2] = [0, 1].map(|side| {
             let at = 2 * pair + side;
-            plan.reserve("player", format!("player{at}"), core(at), 1)
+            plan.reserve("player", format!("player{at}"), core(at))
         });
         for side in [0, 1] {
             let other = plan.connect(slots[side], slots[1 - side], 1);
@@ -125,7 +125,7 @@ fn a_halt_stops_threads_that_are_busy_and_threads_that_sleep() {
     for threads in [1, 2, 4] {
         // Two pairs keep four threads busy at most; hardware alone on a fifth thread has nothing to do but sleep.
         let mut plan = pairs(2, 5_000, |turn| turn.halt());
-        let idle: Slot<Idle> = plan.reserve("idle", "idle".into(), Place::Hardware, 1);
+        let idle: Slot<Idle> = plan.reserve("idle", "idle".into(), Place::Hardware);
         plan.install(idle, Idle);
         let outcome = Threads::new(plan, on(threads + 1)).run(None);
         assert!(outcome.halted);
@@ -160,7 +160,7 @@ fn the_deadline_ends_a_run_that_is_busy_and_one_that_sleeps() {
     let busy = check(Threads::new(pairs(2, u64::MAX, |turn| turn.halt()), on(3)).run(Some(deadline)));
     assert!(busy.usage.stages.iter().any(|stage| stage.turns > 1));
     let mut plan = Blueprint::default();
-    let idle: Slot<Idle> = plan.reserve("idle", "idle".into(), Place::Hardware, 1);
+    let idle: Slot<Idle> = plan.reserve("idle", "idle".into(), Place::Hardware);
     plan.install(idle, Idle);
     let idle = check(Threads::new(plan, on(3)).run(Some(deadline)));
     assert!(idle.usage.threads.iter().any(|thread| thread.sleeps > 0), "{idle:?}");
@@ -176,16 +176,26 @@ impl Stage<Toy> for Flood {
     fn on_message(&mut self, _turn: &mut Turn<'_, Toy>, _message: &Message) {}
 }
 
-#[test]
-#[should_panic(expected = "more than")]
-fn more_than_the_plan_admits_is_caught() {
+/// One stage sends another, on the next core, so many messages at once, of which four are admitted.
+fn flood(tokens: u64) -> Blueprint<Toy> {
     let mut plan = Blueprint::default();
-    let (flood, idle) =
-        (plan.reserve("flood", "flood".into(), core(0), 1), plan.reserve("idle", "idle".into(), core(1), 4));
+    let (flood, idle) = (plan.reserve("flood", "flood".into(), core(0)), plan.reserve("idle", "idle".into(), core(1)));
     let address = plan.connect(flood, idle, 4);
-    plan.install(flood, Flood(address, 8));
+    plan.install(flood, Flood(address, tokens));
     plan.install(idle, Idle);
-    Threads::new(plan, on(2)).run(Some(Span::from_secs(30)));
+    plan
+}
+
+#[test]
+#[should_panic(expected = "more than the 4 messages that the plan admits are under way between two threads")]
+fn more_than_the_plan_admits_is_caught() {
+    Threads::new(flood(8), on(2)).run(Some(Span::from_secs(30)));
+}
+
+#[test]
+#[should_panic(expected = "was sent more than was admitted towards it")]
+fn one_more_than_the_plan_admits_is_caught_where_all_live_on_one_thread() {
+    Threads::new(flood(5), on(1)).run(Some(Span::from_secs(30)));
 }
 
 /// Ends the run when so many tokens have come, and says nothing.
@@ -208,7 +218,7 @@ fn what_found_no_room_in_a_ring_leaves_later() {
     const TOKENS: u32 = 5_000;
     let mut plan = Blueprint::default();
     let (flood, taker) =
-        (plan.reserve("flood", "flood".into(), core(0), 1), plan.reserve("taker", "taker".into(), core(1), TOKENS));
+        (plan.reserve("flood", "flood".into(), core(0)), plan.reserve("taker", "taker".into(), core(1)));
     let address = plan.connect(flood, taker, TOKENS);
     plan.install(flood, Flood(address, TOKENS.into()));
     plan.install(taker, Taker(TOKENS.into()));
@@ -270,7 +280,7 @@ fn a_lock_is_handed_from_thread_to_thread() {
     for threads in [1, 2, 4] {
         let mut plan = Blueprint::default();
         let (lock, table) = (plan.lock(), plan.memory.wide(1));
-        let reserve = |at| plan.reserve("locker", format!("locker{at}"), core(at), STAGES as u32 + 1);
+        let reserve = |at| plan.reserve("locker", format!("locker{at}"), core(at));
         let slots: Vec<Slot<Locker>> = (0..STAGES).map(reserve).collect();
         plan.share_locks(&slots);
         for slot in slots {
@@ -332,8 +342,8 @@ fn a_run_that_ends_leaves_each_thread_the_turn_it_is_taking_and_no_other() {
     let taken = |observed: bool| {
         let mut plan = Blueprint::default();
         let (turns, ending) = (Arc::<AtomicU32>::default(), Arc::<AtomicBool>::default());
-        let busy = plan.reserve::<Busy>("busy", "busy".into(), core(0), 4);
-        let ender = plan.reserve::<Ender>("ender", "ender".into(), core(1), 0);
+        let busy = plan.reserve::<Busy>("busy", "busy".into(), core(0));
+        let ender = plan.reserve::<Ender>("ender", "ender".into(), core(1));
         let to_itself = plan.connect(busy, busy, 4);
         plan.install(busy, Busy { to_itself, turns: turns.clone(), ending: ending.clone() });
         plan.install(ender, Ender { turns: turns.clone(), ending });
@@ -378,7 +388,7 @@ impl Stage<Toy> for Doorkeeper {
 #[test]
 fn a_bell_wakes_a_stage_that_sleeps() {
     let mut plan = Blueprint::default();
-    let slot: Slot<Doorkeeper> = plan.reserve("door", "door".into(), core(0), 1);
+    let slot: Slot<Doorkeeper> = plan.reserve("door", "door".into(), core(0));
     plan.install(slot, Doorkeeper { wakes: 0 });
     let mut threads = Threads::new(plan, on(2));
     let bell = threads.bell(slot.id());
@@ -390,4 +400,34 @@ fn a_bell_wakes_a_stage_that_sleeps() {
     ringer.join().expect("it only rings");
     assert!(outcome.halted, "nothing but the bell could wake it a second time");
     assert_eq!(outcome.usage.stages[0].turns, 2);
+}
+
+/// Takes a while for its work, of which it says that there was none, and adds up how long that was.
+#[derive(Default)]
+struct Slow {
+    worked: Duration,
+}
+
+impl Beside for Slow {
+    fn work(&mut self) -> bool {
+        let began = Instant::now();
+        sleep(Duration::from_micros(200));
+        self.worked += began.elapsed();
+        false
+    }
+    fn wait(&mut self, at_most: Span) {
+        unreachable!("the stages have work, and it waited {at_most}")
+    }
+    fn waker(&self) -> Box<dyn Fn() + Send + Sync> {
+        Box::new(|| ())
+    }
+}
+
+#[test]
+fn the_time_of_whoever_lives_beside_the_stages_is_not_theirs() {
+    let mut slow = Slow::default();
+    let outcome = Threads::new(pairs(1, 1_000, |turn| turn.halt()), on(1)).run_beside(None, StageId(0), &mut slow);
+    assert!(outcome.halted && slow.worked > Duration::ZERO);
+    let (busy, worked) = (outcome.usage.threads[0].busy, Span::from(slow.worked));
+    assert!(busy + worked <= outcome.wall, "{busy} of the stages and {worked} beside them in {}", outcome.wall);
 }

@@ -99,6 +99,6 @@ fn observers_see_every_turn_and_note() {
 #[should_panic(expected = "late is reserved but nothing is installed there")]
 fn a_plan_that_fails_its_check_is_refused() {
     let mut plan = HOPPERS.draw();
-    plan.reserve::<toy::Counter>("late", "late".into(), stage::Place::Hardware, 1);
+    plan.reserve::<toy::Counter>("late", "late".into(), stage::Place::Hardware);
     Threads::new(plan, Layout::on(2));
 }

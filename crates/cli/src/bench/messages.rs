@@ -85,7 +85,7 @@ fn play(bench: &mut Bench<'_>, name: &str, threads: usize, tokens: u64, hops: u6
 pub(crate) fn time(threads: usize, tokens: u64, hops: u64) -> anyhow::Result<(f64, u64)> {
     let mut plan = Blueprint::<Ball>::default();
     let slot = |plan: &mut Blueprint<Ball>, core| -> Slot<Player> {
-        plan.reserve("player", format!("player{core}"), Place::Core(CoreId(core)), tokens as u32)
+        plan.reserve("player", format!("player{core}"), Place::Core(CoreId(core)))
     };
     let (one, other) = (slot(&mut plan, 0), slot(&mut plan, 1));
     let there = plan.connect(one, other, tokens as u32);

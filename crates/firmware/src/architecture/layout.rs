@@ -10,9 +10,6 @@ use std::sync::Arc;
 use thiserror::Error;
 use units::{CoreId, QueueId};
 
-/// Room of an inbox: more than what the settings in range admit along all edges into it, which are what bounds it.
-pub(crate) const INBOX: u32 = 1 << 28;
-
 /// Which core each thread of each group lives on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
@@ -177,17 +174,17 @@ pub struct PowerWatch {
 }
 
 impl Hardware {
-    /// Reserves the slots. A link can be sent every doorbell, and all that the commands in the drive cause.
+    /// Reserves the slots.
     pub(super) fn reserve(plan: &mut Blueprint, drive: &Drive, deal: LinkDeal, watched: bool) -> Self {
         let queues = drive.shape().queues;
         let channels = drive.geometry().shape().channels;
-        // Each link may send an interrupt of each vector, though of a vector one is pending at most.
-        let host = plan.reserve("host", "host".into(), Place::Hardware, (queues + 1) * deal.links() as u32);
+        let host = plan.reserve("host", "host".into(), Place::Hardware);
         // Each outstanding command rings two doorbells at most.
         let rung = 2 * (queues + 1) * drive.shape().queue_entries.min(1 << 12);
         let mut link = |index| {
             let name = if deal.links() == 1 { "link".into() } else { format!("link{index}") };
-            let slot = plan.reserve("link", name, Place::Hardware, u32::MAX);
+            let slot = plan.reserve("link", name, Place::Hardware);
+            // Each link may send an interrupt of each vector, though of a vector one is pending at most.
             let (doorbells, interrupts) = (plan.connect(host, slot, rung), plan.connect(slot, host, queues + 1));
             Link { slot, doorbells, interrupts, fetches: Vec::new(), transfers: Vec::new(), holds: false }
         };
@@ -196,11 +193,11 @@ impl Hardware {
             links: (0..deal.links()).map(&mut link).collect(),
             deal,
             channels: (0..channels)
-                .map(|channel| plan.reserve("channel", format!("channel{channel}"), Place::Hardware, INBOX))
+                .map(|channel| plan.reserve("channel", format!("channel{channel}"), Place::Hardware))
                 .collect(),
             finished: Vec::new(),
             power: watched.then(|| PowerWatch {
-                slot: plan.reserve("power", "power".into(), Place::Hardware, 1 << 16),
+                slot: plan.reserve("power", "power".into(), Place::Hardware),
                 caches: Vec::new(),
                 trans: Vec::new(),
                 fences: 0,

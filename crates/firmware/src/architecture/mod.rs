@@ -11,7 +11,6 @@ mod staff;
 mod tradition;
 
 pub use groups::{THREADS_MAX, ThreadCounts, ThreadGroup};
-pub(crate) use layout::INBOX;
 pub use layout::{Hardware, Link, LinkDeal, Placement, PlacementError, PowerWatch};
 
 use crate::spares::needs;

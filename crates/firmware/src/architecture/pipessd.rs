@@ -6,7 +6,6 @@
 //!                                     channels
 //! ```
 
-use super::layout::INBOX;
 use super::{Architecture, DrawError, Drawing, Hardware, LinkDeal, Materials, ThreadGroup};
 use crate::stages::dies::DieLines;
 use crate::stages::pipessd::event::EventLine;
@@ -138,7 +137,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
 
 fn reserve<S: Stage<Firmware>>(plan: &mut Blueprint, materials: &Materials, group: &'static str) -> Slot<S> {
     let place = Place::Core(materials.placement.core(group, 0));
-    plan.reserve(group, format!("{group}0"), place, INBOX)
+    plan.reserve(group, format!("{group}0"), place)
 }
 
 /// NVMe Fetch and FTL.
@@ -184,7 +183,7 @@ fn install_back(drawing: &mut Drawing, materials: &Materials, stages: &Stages, p
     let fil = Fil::new(drive, tables.clone(), pipeline.clone(), dies, post, frames, settings.mutation);
     plan.install(stages.fil, fil);
     let mut event = |name: &str, pulls: &dyn Fn(&mut Blueprint, Slot<EventLine>) -> Address<EventPulled>| {
-        let line = plan.reserve("event", name.into(), Place::Hardware, 1);
+        let line = plan.reserve("event", name.into(), Place::Hardware);
         let to = pulls(plan, line);
         plan.install(line, EventLine::new(to));
         plan.connect(stages.post, line, 1)

@@ -1,6 +1,6 @@
 //! Draws DeepFlash's parts onto the threads of an architecture: where each part runs is what architectures differ in.
 
-use super::layout::{INBOX, PowerWatch};
+use super::layout::PowerWatch;
 use super::{DrawError, Drawing, Hardware, LinkDeal, Materials, check_room};
 use crate::spares::needs;
 use crate::stages::Answers;
@@ -66,7 +66,7 @@ impl Crew {
         for (group, count) in materials.settings.threads.iter() {
             for index in 0..count {
                 let place = Place::Core(materials.placement.core(group, index));
-                let slot = plan.reserve(group, format!("{group}{index}"), place, INBOX);
+                let slot = plan.reserve(group, format!("{group}{index}"), place);
                 threads.push(Thread { group, index, slot, members: Vec::new() });
             }
         }

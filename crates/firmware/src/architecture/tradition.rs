@@ -6,7 +6,6 @@
 //!                          worker <-> link
 //! ```
 
-use super::layout::INBOX;
 use super::{Architecture, DrawError, Drawing, Hardware, LinkDeal, Materials, ThreadGroup};
 use crate::stages::Answers;
 use crate::stages::dies::DieLines;
@@ -156,7 +155,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     let pool = Pool::new(&mut plan, &tables, settings.cache.lines_per_lock, workers, means);
     let tombstones = Tombstones::new(&mut plan.memory, &tables);
     let groups = Groups {
-        fetch: plan.reserve("fetch", "fetch0".into(), Place::Core(placement.core("fetch", 0)), INBOX),
+        fetch: plan.reserve("fetch", "fetch0".into(), Place::Core(placement.core("fetch", 0))),
         workers: reserve(&mut plan, materials, "worker"),
         fil: reserve(&mut plan, materials, "fil"),
     };
@@ -178,7 +177,7 @@ fn reserve<S: Stage<Firmware>>(plan: &mut Blueprint, materials: &Materials, grou
     (0..materials.settings.threads.of(group))
         .map(|index| {
             let place = Place::Core(materials.placement.core(group, index));
-            plan.reserve(group, format!("{group}{index}"), place, INBOX)
+            plan.reserve(group, format!("{group}{index}"), place)
         })
         .collect()
 }

@@ -20,7 +20,6 @@ mod tombstones;
 pub use found::{Found, FoundGroup};
 pub use stage::Boot;
 
-use crate::architecture::INBOX;
 use crate::stages::dies::DieLines;
 use crate::tables::Frames;
 use crate::{Blueprint, ChannelDone, Drive, FlashChannel, Settings, Tables};
@@ -82,8 +81,8 @@ pub fn draw(drive: &Arc<Drive>, settings: &Settings, tables: &Tables) -> BootDra
     let count = tables.groups.dies() * tables.groups.planes();
     let words = drive.page_words().max(drive.journal_words());
     let frames = Frames::new(&mut plan.memory, (0, 0), (count, words));
-    let boot = plan.reserve("boot", "boot0".into(), Place::Core(CoreId(0)), INBOX);
-    let reserve = |channel| plan.reserve("channel", format!("channel{channel}"), Place::Hardware, INBOX);
+    let boot = plan.reserve("boot", "boot0".into(), Place::Core(CoreId(0)));
+    let reserve = |channel| plan.reserve("channel", format!("channel{channel}"), Place::Hardware);
     let channels: Vec<Slot<dyn FlashChannel>> = (0..shape.channels).map(reserve).collect();
     // A die is given two reads and two writes at most.
     let each = 4 * drive.geometry().dies_per_channel();

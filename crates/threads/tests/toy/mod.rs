@@ -137,17 +137,9 @@ impl Hoppers {
         let tokens = self.tokens as u32;
         let mut plan = Blueprint::default();
         let slots: Vec<Slot<Hopper>> = (0..self.count)
-            .map(|at| {
-                plan.reserve(
-                    "hopper",
-                    format!("hopper{at}"),
-                    Place::Core(CoreId(at as u16)),
-                    tokens * self.count as u32,
-                )
-            })
+            .map(|at| plan.reserve("hopper", format!("hopper{at}"), Place::Core(CoreId(at as u16))))
             .collect();
-        let counter: Slot<Counter> =
-            plan.reserve("counter", "counter".into(), Place::Hardware, tokens * self.count as u32);
+        let counter: Slot<Counter> = plan.reserve("counter", "counter".into(), Place::Hardware);
         for (index, &slot) in slots.iter().enumerate() {
             let next = [slots[(index + 1) % self.count]];
             let to = if self.ring { &next[..] } else { &slots[..] };

@@ -33,7 +33,7 @@ impl Rig {
         let shape = DriveShape::plain(Geometry::new(shape).expect("an array"), vec![64]);
         let drive = Arc::new(Drive::new(shape, 0).expect("a drive"));
         let mut plan = Blueprint::default();
-        let channel = plan.reserve::<dyn FlashChannel>("channel", "channel0".into(), Place::Hardware, 64);
+        let channel = plan.reserve::<dyn FlashChannel>("channel", "channel0".into(), Place::Hardware);
         let to = plan.connect::<ChannelRequest, _, _>(channel, channel, 64);
         let gather = Span::from_micros(10);
         let settings = FlashSettings { multi_plane: true, gather, suspend: false, cache_commands: false, ahead: false };
