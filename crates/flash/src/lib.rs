@@ -55,4 +55,4 @@ pub use media_fault::MediaFault;
 pub use oob::Oob;
 pub use seal::{TAG_WORDS, is_sealed, is_unwritten, moved, seal, tag_bytes};
 pub use store::{PageStore, StoreFailed, StoredBlock, StoredPage};
-pub use timing::{CommandCycles, PageType, Suspend, Timing, TimingError, page_type};
+pub use timing::{CommandCycles, PageType, Suspend, Timing, TimingError, page_type, page_types};
