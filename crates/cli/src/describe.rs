@@ -9,7 +9,7 @@ use crate::run::check_report;
 use crate::table::table;
 use clap::Args;
 use firmware::architecture::Drawing;
-use flash::CellKind;
+use flash::page_types;
 use report::{bandwidth, nanos, of};
 use rig::config::{Resolved, Row};
 use serde::Serialize;
@@ -231,6 +231,8 @@ fn tables(resolved: &Resolved, drawing: &Drawing) -> Vec<Table> {
     named
 }
 
+const A_PLANE: &str = "flash dies, a plane at a time";
+
 /// The rates at which bus, dies and link would be busy all the time.
 fn limits(resolved: &Resolved) -> Vec<Limit> {
     let (device, timing) = (&resolved.device, &resolved.device.timing);
@@ -241,17 +243,25 @@ fn limits(resolved: &Resolved) -> Vec<Limit> {
     let wanted = if resolved.architecture.reads_pieces() { flash::PIECE.0.min(shape.page.0) } else { shape.page.0 };
     let read = timing.bus.beats((page * wanted).div_ceil(shape.page.0));
     let cycles = |count: u32| timing.cycle * u64::from(count);
-    let types: &[usize] = match shape.kind {
-        CellKind::Slc => &[0],
-        CellKind::Mlc => &[0, 2],
-        CellKind::Tlc => &[0, 1, 2],
+    let mean = |times: &[Span; 3]| {
+        let total: Span = page_types(shape.kind).map(|kind| times[kind as usize]).sum();
+        total.secs_f64() / f64::from(shape.kind.bits())
     };
-    let mean = |times: &[Span; 3]| types.iter().map(|&kind| times[kind].secs_f64()).sum::<f64>() / types.len() as f64;
-    let planes = f64::from(shape.planes_per_die);
     let read_bus = read + cycles(timing.cycles.read + timing.cycles.read_out);
     let program_bus = timing.bus.beats(page) + cycles(timing.cycles.program + timing.cycles.status);
     let link = 1.0 / device.link.occupies(4096).secs_f64();
     let whole = timing.bus.beats(page) + cycles(timing.cycles.read + timing.cycles.read_out);
+    let (planes, together) = match resolved.settings.flash.multi_plane {
+        true => (u64::from(shape.planes_per_die), "flash dies, all planes at a time"),
+        false => (1, A_PLANE),
+    };
+    let reads = mean(&timing.read);
+    let programs = mean(&timing.program) + (timing.further_plane * (planes - 1)).secs_f64();
+    let commands = cycles(timing.cycles.program) * planes + cycles(timing.cycles.status);
+    let programs_bus = timing.bus.beats(page * planes) + commands;
+    // Without cache commands a die does nothing else while its own data are on the bus.
+    let overlaps = timing.cache_commands && resolved.settings.flash.cache_commands;
+    let die = |array: f64, bus: Span| if overlaps { array } else { array + bus.secs_f64() };
     // Of pages a second, in part and whole.
     let limit = |operation, resource: &str, parts: f64, pages: f64| {
         let (iops, bandwidth) = (parts / pages_each, pages * shape.page.0 as f64);
@@ -261,10 +271,10 @@ fn limits(resolved: &Resolved) -> Vec<Limit> {
     let link = |operation| Limit { operation, resource: "host link".into(), iops: link, bandwidth: link * 4096.0 };
     vec![
         limit("read", "flash buses", channels / read_bus.secs_f64(), channels / whole.secs_f64()),
-        even("read", "flash dies, a plane at a time", dies / mean(&timing.read)),
+        limit("read", A_PLANE, dies / die(reads, read_bus), dies / die(reads, whole)),
         link("read"),
         even("program", "flash buses", channels / program_bus.secs_f64()),
-        even("program", "flash dies, all planes at a time", dies * planes / mean(&timing.program)),
+        even("program", together, dies * planes as f64 / die(programs, programs_bus)),
         link("program"),
     ]
 }
@@ -288,5 +298,38 @@ fn count(iops: f64) -> String {
         iops if iops >= 1e6 => format!("{:.2} M IOPS", iops / 1e6),
         iops if iops >= 1e3 => format!("{:.0} k IOPS", iops / 1e3),
         iops => format!("{iops:.0} IOPS"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rig::config::Layers;
+
+    /// The small drive has 8 dies of 2 planes, and a page takes 10.8 us on the bus.
+    #[test]
+    fn dies_allow_what_their_arrays_and_their_own_data_leave() {
+        let of = |sets: &[&str]| {
+            let layers = Layers::new().flag("--device", "small").expect("a device");
+            let layers = sets.iter().try_fold(layers, |layers, set| layers.set(set)).expect("keys");
+            let limits = limits(&layers.resolve().expect("a configuration"));
+            let dies = limits.into_iter().filter(|limit| limit.resource.starts_with("flash dies"));
+            dies.map(|limit| (limit.resource, limit.iops.round())).collect::<Vec<_>>()
+        };
+        let named = |read: f64, (what, program): (&str, f64)| {
+            [(A_PLANE.to_owned(), read.round()), (what.to_owned(), program.round())]
+        };
+        let (all, cycle) = ("flash dies, all planes at a time", 0.025);
+        let read = 8.0 / (53.0 + 14.0 * cycle + 10.8) * 1e6;
+        let program =
+            |planes: f64, array: f64| 8.0 * planes / (array + planes * (7.0 * cycle + 10.8) + 2.0 * cycle) * 1e6;
+        assert_eq!(of(&[]), named(read, (all, program(2.0, 900.0))));
+        let further = "device.timing.further_plane_us=100";
+        assert_eq!(of(&[further]), named(read, (all, program(2.0, 1_000.0))));
+        assert_eq!(of(&[further, "flash.multi_plane=false"]), named(read, (A_PLANE, program(1.0, 900.0))));
+        // A device with cache commands, of which firmware makes no use, and one of which it does.
+        let able = "device.timing.cache_commands=true";
+        assert_eq!(of(&[able]), of(&[]));
+        assert_eq!(of(&[able, further, "flash.cache_commands=true"]), named(8.0e6 / 53.0, (all, 16.0e6 / 1_000.0)));
     }
 }

@@ -212,20 +212,23 @@ impl Channel {
     }
 
     /// What a power cut now catches: the transactions that have reached the array of their die and whose end nobody was told of.
-    /// Those that the array has done come first.
+    /// Those that the array has done come first, in the order in which it began them: that of the pages of a block.
     pub fn caught(&self, now: Time) -> Vec<Caught> {
         let mut then = self.clone();
         then.advance(now);
-        let ended = then.finished.iter().map(|finished| Caught { transaction: finished.transaction, done: true });
-        let mut caught: Vec<Caught> = ended.collect();
+        let ended = then.finished.iter().map(|finished| {
+            let &Finished { transaction, array, .. } = finished;
+            (array, Caught { transaction, done: true })
+        });
+        let mut caught: Vec<(Time, Caught)> = ended.collect();
         for entry in then.pending.at_work().filter(|entry| entry.array <= now) {
-            if caught.iter().all(|other| other.transaction.tag != entry.transaction.tag) {
-                let done = entry.suspends == 0 && entry.array + entry.duration <= now;
-                caught.push(Caught { transaction: entry.transaction, done });
+            if caught.iter().all(|(_, other)| other.transaction.tag != entry.transaction.tag) {
+                caught.push((entry.array, Caught { transaction: entry.transaction, done: entry.is_done }));
             }
         }
-        caught.sort_by_key(|caught| !caught.done);
-        caught
+        let (mut done, others): (Vec<_>, Vec<_>) = caught.into_iter().partition(|(_, caught)| caught.done);
+        done.sort_by_key(|&(array, _)| array);
+        done.into_iter().chain(others).map(|(_, caught)| caught).collect()
     }
 
     /// What the channel has done, up to the last call.
@@ -277,10 +280,13 @@ impl Channel {
         assert!((1..=planes).contains(&u32::from(transaction.slot_count)), "{} slots", transaction.slot_count);
         assert!(self.lengths.can_move(transaction), "a page has not so many pieces");
         let mut seen = 0u32;
+        let first = self.geometry.address(transaction.slots[0].ppn);
         for slot in transaction.pages() {
             let at = self.geometry.address(slot.ppn);
             assert_eq!((at.channel, at.die), (self.id, transaction.die), "a page on another die");
             assert!(seen & (1 << at.plane) == 0, "two pages on one plane");
+            let is_aside = transaction.operation != Operation::Erase && at.page != first.page;
+            assert!(!is_aside, "pages {} and {} of their blocks", first.page, at.page);
             seen |= 1 << at.plane;
         }
     }

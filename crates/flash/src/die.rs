@@ -71,6 +71,8 @@ pub(crate) struct Die {
     /// When the running program has left the cache register.
     cache_free: Time,
     remaining: Span,
+    /// How long after it goes on what is suspended still needs the cache register.
+    cache_remaining: Span,
     suspended: Option<PendingId>,
     /// Reads served in this suspension.
     served: u32,
@@ -99,6 +101,7 @@ impl Die {
             cache_free: Time::ZERO,
             suspended: None,
             remaining: Span::ZERO,
+            cache_remaining: Span::ZERO,
             served: 0,
             suspend_asked: false,
             asked: false,
@@ -134,7 +137,7 @@ impl Die {
     /// Counts what is under way on it by now: the array, whose phase has the time that it shares with the bus from its end on only, and
     /// the transaction.
     pub(crate) fn count_up_to(&self, now: Time, usage: &mut Usage) {
-        if self.at_work().is_some() || self.pause == Pause::Suspending {
+        if self.at_work().is_some() || self.pause == Pause::Suspending || self.turns_last() {
             let worked = now.since(self.array_from);
             usage.die_busy[self.id.index()] += worked;
             usage.die_held[self.id.index()] += worked;
@@ -142,6 +145,11 @@ impl Die {
         if !self.is_idle() {
             usage.dies_taken += now - self.taken_from;
         }
+    }
+
+    /// Whether the last page of a cache sequence moves to the cache register; while another is sensed that has the time.
+    fn turns_last(&self) -> bool {
+        self.pause == Pause::Turning && self.array == Array::Empty
     }
 
     /// Whether it has no transaction: where nothing is under way nothing waits.
@@ -171,7 +179,12 @@ impl Die {
         if self.pause_end == now {
             match self.pause {
                 Pause::Suspending => self.record_array(self.suspended, now, around),
-                Pause::Turning => self.ask(Phase::DataOut, around),
+                Pause::Turning => {
+                    if self.turns_last() {
+                        self.record_array(self.unloading, now, around);
+                    }
+                    self.ask(Phase::DataOut, around);
+                }
                 Pause::Filling | Pause::None => {}
             }
             (self.pause, self.pause_end) = (Pause::None, Time::NEVER);
@@ -180,6 +193,7 @@ impl Die {
             && let Array::Working(id) = self.array
         {
             self.record_array(Some(id), now, around);
+            around.pending[id].is_done = true;
             (self.array, self.array_end) = (Array::Done(id), Time::NEVER);
         }
         self.settle(now, around);
@@ -217,8 +231,11 @@ impl Die {
             Phase::Resume => {
                 self.asked = false;
                 self.suspended = None;
-                let left = self.remaining + around.lengths.timing.suspend.resume_overhead;
-                self.work(id, end, left);
+                let overhead = around.lengths.timing.suspend.resume_overhead;
+                if self.cache_remaining > Span::ZERO {
+                    self.cache_free = end + overhead + self.cache_remaining;
+                }
+                self.work(id, end, self.remaining + overhead);
             }
             // Nothing follows from these before they end.
             Phase::DataOut | Phase::Status | Phase::Array => return Some((id, end)),
@@ -251,7 +268,7 @@ impl Die {
         let busy = around.lengths.timing.cache_read_busy;
         self.asked = false;
         self.unloading = Some(id);
-        self.array = Array::Empty;
+        (self.array, self.array_from) = (Array::Empty, end);
         (self.pause, self.pause_end) = (Pause::Turning, end + busy);
         if let Some(next) = self.loading.take() {
             let entry = &mut around.pending[next];
@@ -273,6 +290,7 @@ impl Die {
         };
         around.ledger.usage.suspends += 1;
         self.remaining = self.array_end - stop;
+        self.cache_remaining = self.cache_free.since(stop);
         self.suspended = Some(id);
         self.served = 0;
         (self.array, self.array_end) = (Array::Empty, Time::NEVER);
@@ -284,7 +302,9 @@ impl Die {
         let entry = &mut around.pending[id];
         entry.array = at;
         let duration = entry.duration;
-        self.cache_free = at + around.lengths.timing.cache_program_busy;
+        if entry.transaction.operation == Operation::Program {
+            self.cache_free = at + around.lengths.timing.cache_program_busy;
+        }
         self.work(id, at, duration);
     }
 

@@ -18,6 +18,9 @@
 //! - Errors that come and go: what [`FaultyMedia`] finds wrong with a page stays wrong until its block is erased.
 //! - Shifted pairing of pages: the pages of a word line follow each other ([`page_type`]).
 //! - Independent multi-plane operations (planes of one transaction start and end together) and copyback.
+//! - The waits of ONFI between a command and what follows it (tWB, tADL, tCCS, tWHR, tRR), up to some hundred nanoseconds
+//!   each.
+//! - Suspension of a program behind which the next one is loaded by cache command: reads wait until that is in the array.
 //! - Packages as places of their own: dies of one package share nothing that dies of two packages do not.
 //! - Power limits of a package, and status polling while an operation runs: the end of an operation is known when it
 //!   ends.
@@ -55,4 +58,4 @@ pub use media_fault::MediaFault;
 pub use oob::Oob;
 pub use seal::{TAG_WORDS, is_sealed, is_unwritten, moved, seal, tag_bytes};
 pub use store::{PageStore, StoreFailed, StoredBlock, StoredPage};
-pub use timing::{CommandCycles, PageType, Suspend, Timing, TimingError, page_type};
+pub use timing::{CommandCycles, PageType, Suspend, Timing, TimingError, page_type, page_types};

@@ -30,6 +30,8 @@ pub(crate) struct Pending {
     /// How long its mem-op takes.
     pub(crate) duration: Span,
     pub(crate) suspends: u32,
+    /// Whether the array has done it.
+    pub(crate) is_done: bool,
     /// Started by a cache command, overlapping with the one before.
     pub(crate) cached: bool,
     order: u64,
@@ -53,6 +55,7 @@ impl PendingTable {
             array: Time::NEVER,
             duration,
             suspends: 0,
+            is_done: false,
             cached: false,
             order: self.submitted,
             next: None,

@@ -35,6 +35,11 @@ pub const fn page_type(page_in_block: u32, kind: CellKind) -> PageType {
     }
 }
 
+/// The types of page that cells of a kind have.
+pub fn page_types(kind: CellKind) -> impl Iterator<Item = PageType> {
+    (0..kind.bits()).map(move |page| page_type(page, kind))
+}
+
 /// Bus cycles of the commands with their addresses, without data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandCycles {
@@ -141,10 +146,8 @@ impl Timing {
     /// Checks every field against its range and against the geometry.
     pub fn validate(&self, geometry: &Geometry) -> Result<(), TimingError> {
         self.validate_bus(geometry)?;
-        let bits = geometry.shape().kind.bits();
         let mut shortest_program = LONGEST;
-        for page in 0..bits {
-            let kind = page_type(page, geometry.shape().kind) as usize;
+        for kind in page_types(geometry.shape().kind).map(|kind| kind as usize) {
             operation(["read_lsb", "read_csb", "read_msb"][kind], self.read[kind])?;
             operation(["program_lsb", "program_csb", "program_msb"][kind], self.program[kind])?;
             shortest_program = shortest_program.min(self.program[kind]);
@@ -170,14 +173,22 @@ impl Timing {
         expect((1..=1_000).contains(&suspend.reads_max), "suspend_reads_max", suspend.reads_max, "1 to 1000")
     }
 
+    /// Sensing the slowest pages that cells of a kind have.
+    pub fn longest_read(&self, kind: CellKind) -> Span {
+        longest(&self.read, kind)
+    }
+
+    /// Programming the slowest pages that cells of a kind have.
+    pub fn longest_program(&self, kind: CellKind) -> Span {
+        longest(&self.program, kind)
+    }
+
     /// How long the array of a die is at work where the blocks of all its planes are programmed, a page at a time and each as slowly as can
     /// be: more than their reclaim ever takes.
     pub fn longest_reclaim(&self, geometry: &Geometry) -> Span {
         let shape = geometry.shape();
-        // Times of page types that the cells lack are ignored, whatever they are.
-        let kinds = (0..shape.kind.bits()).map(|page| page_type(page, shape.kind) as usize);
-        let operations = kinds.flat_map(|kind| [self.read[kind], self.program[kind]]);
-        let longest = operations.fold(self.erase, Span::max) + self.further_plane * u64::from(shape.planes_per_die - 1);
+        let operation = self.erase.max(self.longest_read(shape.kind)).max(self.longest_program(shape.kind));
+        let longest = operation + self.further_plane * u64::from(shape.planes_per_die - 1);
         longest * u64::from(shape.pages_per_block) * u64::from(shape.planes_per_die)
     }
 
@@ -200,6 +211,11 @@ impl Timing {
         }
         Ok(())
     }
+}
+
+/// Times of page types that the cells lack are ignored, whatever they are.
+fn longest(times: &[Span; 3], kind: CellKind) -> Span {
+    page_types(kind).map(|kind| times[kind as usize]).max().unwrap_or_default()
 }
 
 fn expect(holds: bool, field: &'static str, value: impl ToString, expected: &'static str) -> Result<(), TimingError> {

@@ -108,7 +108,7 @@ fn parts() -> Summary {
             die_utilisation_mean: Some(0.71),
             die_taken_mean: Some(0.78),
             die_command_wait_mean: Some(0.01),
-            pages_per_operation: None,
+            ..Flash::default()
         }),
         write_amplification: Some(1.83),
         gc: Some(GarbageCollection { blocks: 320, pages_moved: 41_000, foreground_ns: 1_200_000 }),

@@ -300,6 +300,15 @@ pub struct Flash {
     /// Pages that a die reads, programs or erases at once, averaged over its operations; absent where that is as many as it has planes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pages_per_operation: Option<f64>,
+    /// Operations on several planes at once; absent, as are the next two, where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multi_plane_operations: Option<u64>,
+    /// Reads that were sensed, and programs whose data came, while the die was at the one before, by cache commands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_operations: Option<u64>,
+    /// How often a program or an erase was suspended for reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspensions: Option<u64>,
 }
 
 /// Garbage collection.

@@ -328,7 +328,15 @@ fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
         let dies =
             flash.die_utilisation_mean.map(|dies| format!("; dies work {} of their time{channels}", percent(dies)));
         let busy = dies.unwrap_or_default();
-        lines.push(("flash", format!("{reads} pages read, {programs} programmed, {erases} blocks erased{busy}")));
+        let ways: String = [
+            (flash.multi_plane_operations, "operations on several planes"),
+            (flash.cached_operations, "operations by cache command"),
+            (flash.suspensions, "suspensions"),
+        ]
+        .into_iter()
+        .filter_map(|(number, of)| Some(format!("; {of}: {}", count(number? as f64))))
+        .collect();
+        lines.push(("flash", format!("{reads} pages read, {programs} programmed, {erases} blocks erased{busy}{ways}")));
     }
     if let Some(amplification) = summary.write_amplification {
         lines.push(("writes", format!("{} bytes programmed for each byte written", number(amplification))));
@@ -405,6 +413,16 @@ mod tests {
         even.wear =
             Some(Wear { erase_count_min: 0, erase_count_mean: 0.0, erase_count_max: 0, erase_count_stddev: 0.0 });
         assert_eq!(wear(&even), "wear        blocks erased never");
+    }
+
+    #[test]
+    fn what_dies_do_at_once_or_again_is_told_where_they_do() {
+        let mut cached = sample();
+        let flash = cached.flash.as_mut().expect("it has flash");
+        (flash.cached_operations, flash.suspensions) = (Some(1_234), Some(5));
+        let text = render_on(Page::PLAIN, &cached);
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("; operations by cache command: 1.23 k; suspensions: 5 writes"), "{text}");
     }
 
     #[test]

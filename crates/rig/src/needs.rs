@@ -19,7 +19,8 @@ impl Needs {
     /// A page is programmed, maybe together with others.
     pub(crate) fn program(device: &Device) -> Self {
         let timing = &device.timing;
-        let (array, page) = (longest(timing.program), device.drive.geometry.shape().page + timing.oob_moved);
+        let shape = device.drive.geometry.shape();
+        let (array, page) = (timing.longest_program(shape.kind), shape.page + timing.oob_moved);
         let further = if device.settings.flash.multi_plane { timing.further_plane } else { Span::ZERO };
         let commands = timing.cycle * u64::from(timing.cycles.program + timing.cycles.status);
         Needs { array: array + further, bus: timing.bus.beats(page.0) + commands, decoder: Span::ZERO }
@@ -28,7 +29,8 @@ impl Needs {
     /// Pages are read and cannot be corrected, as many as share a transaction.
     pub(crate) fn read(device: &Device) -> Self {
         let (timing, planes) = (&device.timing, planes(device));
-        let (array, page) = (longest(timing.read), device.drive.geometry.shape().page + timing.oob_moved);
+        let shape = device.drive.geometry.shape();
+        let (array, page) = (timing.longest_read(shape.kind), shape.page + timing.oob_moved);
         let turn = if device.flash_timing().cache_commands { timing.cache_read_busy } else { Span::ZERO };
         let commands = u64::from(timing.cycles.read + timing.cycles.read_out) * planes + u64::from(timing.cycles.cache);
         Needs {
@@ -99,14 +101,26 @@ fn planes(device: &Device) -> u64 {
     if device.settings.flash.multi_plane { device.drive.geometry.shape().planes_per_die.into() } else { 1 }
 }
 
-fn longest(times: [Span; 3]) -> Span {
-    times.into_iter().max().unwrap_or(Span::ZERO)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::Layers;
+
+    /// Not even the energy of a protected drive is reckoned for them.
+    #[test]
+    fn pages_of_types_that_the_cells_lack_take_nothing() {
+        let of = |sets: &[&str]| {
+            let layers = Layers::new().flag("--device", "small").expect("a device");
+            let layers = sets.iter().try_fold(layers, |layers, set| layers.set(set)).expect("keys");
+            let device = layers.resolve().expect("a configuration").plan();
+            [Needs::program(&device), Needs::read(&device)]
+        };
+        let usual = of(&[]);
+        assert_eq!(of(&["device.timing.program_csb_us=100000", "device.timing.read_csb_us=100000"]), usual);
+        let slow = of(&["device.timing.program_msb_us=1000", "device.timing.read_msb_us=100"]);
+        let longer = [0, 1].map(|at| (slow[at].array - usual[at].array).nanos());
+        assert_eq!(longer, [100_000, 47_000]);
+    }
 
     /// A host waits for all of it together.
     #[test]

@@ -83,7 +83,7 @@ pub struct Session {
     fails: bool,
     /// What watches the power, and the energy there is when it fails.
     watch: Option<StageId>,
-    power: Option<PowerBudget>,
+    pub(crate) power: Option<PowerBudget>,
     /// How tables and flash counted erases at the beginning, where they are to be compared.
     erases: Option<ErasesAhead>,
 }

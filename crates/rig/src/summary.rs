@@ -424,10 +424,14 @@ impl Between<'_> {
         let (reads, programs) = (count(|usage| usage.pages_read), count(|usage| usage.pages_programmed));
         let (erases, operations) = (count(|usage| usage.blocks_erased), count(|usage| usage.transactions));
         let pages = reads + programs + erases;
+        let some = |of| Some(count(of)).filter(|&count| count > 0);
         Flash {
             reads,
             programs,
             erases,
+            multi_plane_operations: some(|usage| usage.multi_plane),
+            cached_operations: some(|usage| usage.cached),
+            suspensions: some(|usage| usage.suspends),
             pages_per_operation: (pages < operations * self.planes).then(|| pages as f64 / operations as f64),
             channel_utilisation: pairs()
                 .map(|(before, after)| share(after.bus_busy.saturating_sub(before.bus_busy)))

@@ -214,7 +214,7 @@ fn name(operation: Operation) -> &'static str {
 fn draw_dies<W: Write>(timeline: &mut Timeline<W>, meter: &Meter, dies: &BTreeMap<(usize, u16), Vec<Slice>>) {
     let flash = timeline.track(None, "flash");
     let busy = timeline.counter_track(Some(flash), "dies busy", "dies");
-    counters::draw_busy(timeline, busy, meter, dies.values().flatten());
+    counters::draw_level(timeline, busy, meter, dies.values().flat_map(|slices| counters::joined(slices)));
     let mut channels: BTreeMap<usize, TrackId> = BTreeMap::new();
     for ((channel, die), slices) in dies {
         let heading =

@@ -15,9 +15,11 @@ fn short_timing() -> impl Strategy<Value = Timing> {
         });
     let suspend = (0u32..4, 0u32..4, 1u32..4, prop::array::uniform3((0u64..20).prop_map(Span::from_nanos)));
     let array = (spans(), spans(), (1u64..200).prop_map(Span::from_nanos), (0u64..4).prop_map(Span::from_nanos));
-    let cache = (any::<bool>(), 0u64..20, 0u64..20);
+    // As short as the rest, or long enough for a read to come between.
+    let cache = (any::<bool>(), 0u64..400, prop_oneof![0u64..20, 0u64..3_600]);
     (cycles, suspend, array, cache).prop_map(|(cycles, suspend, (read, program, erase, further_plane), cache)| {
         let (programs_max, erases_max, reads_max, [program_latency, erase_latency, resume_overhead]) = suspend;
+        let program = program.map(|span| span * 40);
         let shortest = *program.iter().min().unwrap();
         Timing {
             bus: MegaTransfers(4_800),
@@ -26,7 +28,7 @@ fn short_timing() -> impl Strategy<Value = Timing> {
             // 4,320 B take 900 ns.
             oob_moved: Bytes(224),
             read: read.map(|span| span * 20),
-            program: program.map(|span| span * 40),
+            program,
             erase: erase * 40,
             further_plane,
             cache_commands: cache.0,

@@ -201,6 +201,9 @@ fn cache_reads_sense_the_next_page_during_the_transfer() {
     let expected = 7 * CYCLE + 40 * MICRO + 3 * (turn + 40 * MICRO) + turn + 7 * CYCLE + data(PAGE, 400);
     assert_eq!(latency(&finished, 3).picos(), expected);
     assert_eq!(cached.usage().cached, 3);
+    // Each page moves to the cache register, the last one too; and nothing waits for the bus.
+    assert_eq!(cached.usage().die_busy[0].picos(), 4 * (40 + 3) * MICRO);
+    assert_eq!((cached.usage().die_held[0].picos(), cached.usage().dies_taken.picos()), (expected, expected));
     let first = 7 * CYCLE + 40 * MICRO + turn + 7 * CYCLE + data(PAGE, 400);
     assert_eq!(latency(&finished, 0).picos(), first);
     assert_exclusive(&cached.drain_phases().collect::<Vec<_>>());
@@ -276,6 +279,36 @@ fn a_read_suspends_a_program_which_ends_later_by_exactly_what_that_costs() {
     assert_exclusive(&channel.drain_phases().collect::<Vec<_>>());
 }
 
+/// The cache register is the running program's until its data are out of it: a suspension puts that off, by as much as it lasts, and the
+/// reads that it serves need no cache register.
+#[test]
+fn a_suspension_keeps_what_is_left_of_the_time_until_the_cache_register_is_free() {
+    let busy = 100 * MICRO;
+    let timing = Timing { cache_commands: true, cache_program_busy: Span::from_picos(busy), ..suspending() };
+    let begun = 7 * CYCLE + data(PAGE, 400);
+    // The suspend command itself costs no progress.
+    let lasts = 20 * MICRO + 14 * CYCLE + 40 * MICRO + data(PAGE, 400) + CYCLE + 7 * MICRO;
+    let read = |micros, tag| (Time::ZERO + Span::from_micros(micros), transaction(Operation::Read, 0, 1, 1, 0, tag));
+    let program =
+        |micros, page, tag| (Time::ZERO + Span::from_micros(micros), single(Operation::Program, 0, page, tag));
+    for (submissions, started, suspends) in [
+        // Suspended once before the register is free, and twice.
+        (vec![program(0, 0, 0), program(0, 2, 1), read(50, 2)], begun + busy + lasts, 1),
+        (vec![program(0, 0, 0), program(0, 2, 1), read(50, 2), read(150, 3)], begun + busy + 2 * lasts, 2),
+        // Free long before: the next program comes with the end of the resume command.
+        (vec![program(0, 0, 0), read(150, 2), program(160, 2, 1)], 150 * MICRO + CYCLE + lasts - 7 * MICRO, 1),
+    ] {
+        let mut channel = channel(&timing);
+        let finished = drive(&mut channel, &submissions);
+        let (first, second) = (find(&finished, 0), find(&finished, 1));
+        assert_eq!(second.started.picos(), started);
+        assert_eq!(channel.usage().suspends, suspends);
+        let end = begun + 500 * MICRO + suspends * lasts;
+        assert_eq!((second.array.picos(), first.at.picos()), (end, end + 2 * CYCLE));
+        assert_exclusive(&channel.drain_phases().collect::<Vec<_>>());
+    }
+}
+
 #[test]
 fn a_program_is_suspended_no_more_often_than_allowed() {
     let mut channel = channel(&suspending());
@@ -324,6 +357,60 @@ fn a_suspend_that_comes_too_late_does_nothing() {
     assert_eq!(find(&finished, 0).at, Time::from_picos(program_end + 2 * CYCLE));
     assert_eq!(find(&finished, 1).started, find(&finished, 0).at);
     assert_eq!(channel.usage().suspends, 0);
+}
+
+/// Where data of another die are on the bus, the status of a program waits; to the flash it is done all the same.
+#[test]
+fn a_power_cut_finds_done_what_only_waits_to_say_so() {
+    let slow = Timing { bus: MegaTransfers(1), cache_commands: true, ..suspending() };
+    let begun = 7 * CYCLE + data(PAGE, 1);
+    let at = |micros| Time::from_picos(begun + micros * MICRO);
+    let mut channel = channel(&slow);
+    let caught = |channel: &Channel, now| {
+        let caught = channel.caught(now);
+        caught.iter().map(|caught| (caught.transaction.tag.0, caught.done)).collect::<Vec<_>>()
+    };
+    channel.submit(Time::ZERO, single(Operation::Program, 0, 0, 0));
+    // Its data take 4.32 ms, during which the program that it suspends does not go on.
+    channel.submit(at(100), transaction(Operation::Read, 0, 1, 1, 0, 1));
+    let resumed = begun + 100 * MICRO + 20 * MICRO + 15 * CYCLE + 40 * MICRO + data(PAGE, 1) + CYCLE;
+    let after = |micros| Time::from_picos(resumed + micros * MICRO);
+    let mut reads = Vec::new();
+    channel.poll(after(0), &mut reads);
+    assert_eq!((reads.len(), caught(&channel, after(0))), (1, vec![(0, false)]));
+    // 400 us but for the suspend command, and the overhead, are left. Meanwhile another die has the bus for the data of a page.
+    channel.submit(after(300), single(Operation::Program, 1, 0, 2));
+    assert_eq!(caught(&channel, after(406)), [(0, false)]);
+    assert_eq!(caught(&channel, after(407)), [(0, true)]);
+    let end = resumed + 300 * MICRO + 7 * CYCLE + data(PAGE, 1) + 2 * CYCLE;
+    assert_eq!(find(&drive(&mut channel, &[]), 0).at.picos(), end);
+}
+
+/// Pages of a block are programmed in their order, and so is what was done when the power failed.
+#[test]
+fn what_a_power_cut_finds_done_comes_in_the_order_in_which_it_was_begun() {
+    let slow = Timing { bus: MegaTransfers(20), cache_commands: true, ..timing() };
+    let mut channel = channel(&slow);
+    // Places of the table that are free again are taken from the last one on: those of the pages to come are in no order.
+    let erases: Vec<_> = (0..3).map(|tag| single(Operation::Erase, 0, 0, tag)).collect();
+    let begin = drive_at_once(&mut channel, &erases)[2].at;
+    for (page, tag) in [(0, 3), (2, 4)] {
+        channel.submit(begin, single(Operation::Program, 0, page, tag));
+    }
+    // The data of four pages on another die come before the status of either.
+    let load = 7 * CYCLE + data(PAGE, 20);
+    channel.submit(begin + Span::from_picos(2 * load), transaction(Operation::Program, 1, 4, 0, 0, 5));
+    let caught = channel.caught(begin + Span::from_picos(load + 1_000 * MICRO));
+    let caught: Vec<_> = caught.iter().map(|caught| (caught.transaction.tag.0, caught.done)).collect();
+    assert_eq!(caught, [(3, true), (4, true)]);
+}
+
+#[test]
+#[should_panic(expected = "pages 0 and 1 of their blocks")]
+fn planes_that_read_different_pages_of_their_blocks_are_refused() {
+    let mut aside = transaction(Operation::Read, 0, 2, 0, 0, 0);
+    aside.slots[1].ppn.0 += 1;
+    channel(&timing()).submit(Time::ZERO, aside);
 }
 
 #[test]

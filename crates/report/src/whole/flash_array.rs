@@ -6,6 +6,8 @@ use crate::Flash;
 impl Shares<'_> {
     pub(super) fn flash(&self) -> Flash {
         let all = || self.phases.iter().filter_map(|(share, phase)| Some((share, phase.flash.as_ref()?)));
+        let count =
+            |of: fn(&Flash) -> Option<u64>| all().filter_map(|(_, flash)| of(flash)).reduce(|sum, one| sum + one);
         let mean = |of: fn(&Flash) -> Option<f64>| all().map(|(share, flash)| Some(share * of(flash)?)).sum();
         Flash {
             reads: all().map(|(_, flash)| flash.reads).sum(),
@@ -16,6 +18,9 @@ impl Shares<'_> {
             die_taken_mean: mean(|flash| flash.die_taken_mean),
             die_command_wait_mean: mean(|flash| flash.die_command_wait_mean),
             pages_per_operation: self.pages_per_operation(),
+            multi_plane_operations: count(|flash| flash.multi_plane_operations),
+            cached_operations: count(|flash| flash.cached_operations),
+            suspensions: count(|flash| flash.suspensions),
         }
     }
 
@@ -35,6 +40,19 @@ mod tests {
     use super::super::tests::PAGES;
     use super::*;
     use crate::Summary;
+
+    #[test]
+    fn what_dies_do_at_once_or_again_is_counted_in_all_phases_that_have_it() {
+        let phase = |suspensions| {
+            let flash = Some(Flash { suspensions, cached_operations: Some(2), ..Flash::default() });
+            Summary { simulated_ns: 1_000, flash, ..Summary::default() }
+        };
+        let whole = combined(&[phase(None), phase(Some(3)), phase(Some(4))], PAGES).flash.expect("there is flash");
+        assert_eq!(
+            (whole.suspensions, whole.cached_operations, whole.multi_plane_operations),
+            (Some(7), Some(6), None)
+        );
+    }
 
     #[test]
     fn pages_an_operation_are_those_of_all_operations_however_long_a_phase_took() {

@@ -34,11 +34,19 @@ fn fail_after(device: &Device, reads: f64, moment: Span) -> Result<Drained, Sess
 }
 
 fn fail_on(processor: Processor, device: &Device, reads: f64, moment: Span) -> Result<Drained, SessionError> {
+    fail(run_until(processor, device, reads, moment)?)
+}
+
+fn run_until(processor: Processor, device: &Device, reads: f64, moment: Span) -> Result<Session, SessionError> {
     let recipe = Recipe::fixed("pages", Pattern::Random, reads, 4096);
     let source = recipe.source(&Parameters::new(device.drive.namespaces[0], 7)).expect("a drawable workload");
     let phase = Phase { ios: Some(1_000_000), ..Phase::new("pages", Box::new(source), Pace::Closed) };
     let mut session = Session::new(device, "small", processor, 7, vec![phase], 0)?;
     session.run_before(Time::ZERO + moment)?;
+    Ok(session)
+}
+
+fn fail(session: Session) -> Result<Drained, SessionError> {
     Ok(session.cut(&mut || Fate::Torn)?.drained.expect("it is protected"))
 }
 
@@ -129,4 +137,24 @@ fn a_slow_processor_brings_the_buffer_to_flash_all_the_same() {
     assert!(whole.is_whole && whole.took > Span::from_millis(50), "{whole:?}");
     let short = drained(PowerBudget::page_on(&processor())).expect_err("enough for a fast one").to_string();
     assert!(short.contains("the energy was used up"), "{short}");
+}
+
+/// What a die had done of an operation when the power failed costs nothing, and it cannot work for longer than the drive is kept; and what
+/// was taken when the buffer is on flash must not be more than there was.
+#[test]
+fn energy_is_taken_from_when_the_power_fails_and_what_is_overspent_is_not_enough() {
+    let mut device = Small::default().device();
+    charge_least(&mut device, budget(0.0));
+    let dies = u64::from(device.drive.geometry.die_count());
+    for moment in (1..40).map(|moment| Span::from_micros(67) * moment) {
+        let run = || run_until(processor(), &device, 0.5, moment).expect("a run without faults");
+        let Drained { took, joules, .. } = fail(run()).expect("it is enough");
+        let [least, most] = [Span::ZERO, took * dies].map(|worked| budget(0.0).taken(took, worked));
+        assert!((least..=most).contains(&joules), "{joules} J after {moment}, {least} to {most} in {took}");
+        for (share, is_enough) in [(1.0 + 1e-9, true), (1.0 - 1e-9, false)] {
+            let mut session = run();
+            session.power.as_mut().expect("it is protected").energy_j = joules * share;
+            assert_eq!(fail(session).is_ok(), is_enough, "{joules} J after {moment}");
+        }
+    }
 }

@@ -3,7 +3,7 @@
 use super::{Session, SessionError, inspect};
 use crate::hardware::{LinkStage, PowerStage};
 use crate::power::Drained;
-use units::Span;
+use units::{Span, Time};
 
 /// How often what was taken is compared with what there is.
 const LOOK_EVERY: Span = Span::from_micros(20);
@@ -15,7 +15,8 @@ impl Session {
         let (Some(watch), Some(budget)) = (self.watch, self.power) else { return Ok(None) };
         let link = self.sim.stage_mut(self.link).inspect_mut().and_then(|stage| stage.downcast_mut::<LinkStage>());
         link.expect("the rig installed it there").unplug();
-        let (began, worked, programmed) = (self.sim.now(), self.dies_worked(), self.programmed());
+        let (began, programmed) = (self.sim.now(), self.programmed());
+        let worked = self.dies_worked(began);
         self.tables.backup.fail();
         self.sim.wake(watch);
         loop {
@@ -23,23 +24,25 @@ impl Session {
             if let Some(fault) = self.ledger.lock().expect("nobody panics with the ledger").fault {
                 return Err(SessionError::Media(fault));
             }
-            let took = self.sim.now() - began;
-            let joules = budget.taken(took, self.dies_worked() - worked);
+            let now = self.sim.now();
+            let took = now - began;
+            let joules = budget.taken(took, self.dies_worked(now) - worked);
             let watch = inspect::<PowerStage>(&self.sim, watch);
             if watch.is_over() && watch.has_failed() {
                 let what = format!("the buffer found no room on flash after {took} of the power failure");
                 return Err(SessionError::Invariant(what));
             }
-            let is_whole = watch.is_over();
-            if is_whole || joules >= budget.energy_j {
+            let is_spent = joules >= budget.energy_j;
+            let is_whole = watch.is_over() && !is_spent;
+            if is_whole || is_spent {
                 return Ok(Some(Drained { took, joules, pages: self.programmed() - programmed, is_whole }));
             }
         }
     }
 
-    /// How long dies worked so far, added up.
-    fn dies_worked(&self) -> Span {
-        self.channels().flat_map(|channel| channel.usage().die_busy.iter().copied()).sum()
+    /// How long dies worked by now, added up, on what they are at as well.
+    fn dies_worked(&self, now: Time) -> Span {
+        self.channels().flat_map(|channel| channel.usage_at(now).die_busy).sum()
     }
 
     fn programmed(&self) -> u64 {

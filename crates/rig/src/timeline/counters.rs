@@ -51,14 +51,16 @@ pub(crate) fn draw_level<W: Write>(
     draw_changes(timeline, counter, meter, stretches.flat_map(|(from, to)| [(from, 1), (to, -1)]));
 }
 
-/// How many of a stage's or die's slices are under way.
-pub(crate) fn draw_busy<'a, W: Write>(
-    timeline: &mut Timeline<W>,
-    counter: CounterId,
-    meter: &Meter,
-    slices: impl Iterator<Item = &'a Slice>,
-) {
-    draw_level(timeline, counter, meter, slices.map(|slice| (slice.from, slice.to)));
+/// The stretches of time in which one or more of these are under way: by cache commands a die has several.
+pub(super) fn joined(slices: &[Slice]) -> Vec<(Time, Time)> {
+    let mut stretches: Vec<(Time, Time)> = slices.iter().map(|slice| (slice.from, slice.to)).collect();
+    stretches.sort_unstable();
+    stretches.dedup_by(|next, joined| {
+        let overlaps = next.0 <= joined.1;
+        joined.1 = if overlaps { joined.1.max(next.1) } else { joined.1 };
+        overlaps
+    });
+    stretches
 }
 
 /// What the host has outstanding, and how fast it gets completions.

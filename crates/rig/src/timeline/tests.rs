@@ -3,7 +3,8 @@
 use crate::config::Layers;
 use crate::latency::{COMPLETION, DMA, FLASH, PARTS, QUEUEING};
 use crate::session::Session;
-use crate::timeline::counters::{levels, outstanding, rates};
+use crate::timeline::Slice;
+use crate::timeline::counters::{joined, levels, outstanding, rates};
 use firmware::Counter;
 use firmware::architecture::ARCHITECTURES;
 use std::collections::BTreeMap;
@@ -139,4 +140,15 @@ fn reclaiming_and_checkpoints_have_tracks_of_their_own() {
     assert_eq!(picture.reclaimed.len() as u64, counts.get(Counter::Reclaims));
     assert_eq!(picture.checkpoints.len() as u64, counts.get(Counter::Checkpoints));
     assert!(picture.reclaimed.len() > 1 && picture.checkpoints.len() > 1);
+}
+
+/// By cache commands a die has an operation while the one before is not over.
+#[test]
+fn a_die_that_has_several_operations_is_one_that_is_busy() {
+    let slice = |[from, to]: [u64; 2]| {
+        let [from, to] = [from, to].map(Time::from_picos);
+        Slice { from, to, name: "read", args: Vec::new(), command: None }
+    };
+    let joined = joined(&[[0, 10], [30, 31], [5, 20], [12, 15], [20, 25]].map(slice));
+    assert_eq!(joined, [[0, 25], [30, 31]].map(|[from, to]| (Time::from_picos(from), Time::from_picos(to))));
 }
