@@ -262,7 +262,7 @@ impl Measurement<'_> {
         let following = Progress::follow(shell.watched, &session, self.expected);
         while let Some(outcome) = session.next_phase() {
             let mut summary = outcome?;
-            (self.complete)(&mut summary);
+            self.finish(&mut summary);
             following.beside(|| shell.say(&format!("\n{}", render_on(shell.page, &summary))))?;
             done.push(summary);
         }
@@ -295,11 +295,17 @@ impl Measurement<'_> {
         let ended = self.resolved.run_on_threads(&self.device, phases, threads);
         drop(waiting);
         for mut summary in ended? {
-            (self.complete)(&mut summary);
+            self.finish(&mut summary);
             shell.say(&format!("\n{}", render_on(shell.page, &summary)))?;
             done.push(summary);
         }
         Ok(())
+    }
+
+    /// Adds what no phase knows.
+    fn finish(&self, summary: &mut Summary) {
+        summary.set = Some(self.resolved.given().collect());
+        (self.complete)(summary);
     }
 
     fn draw(&self, shell: &mut Shell<'_>, session: &Session, path: &str, file: Output) -> anyhow::Result<()> {

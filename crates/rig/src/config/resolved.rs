@@ -315,6 +315,21 @@ impl Resolved {
         })
     }
 
+    /// Keys that somebody gave a value, and the value without the quotes of a text: not those by which a summary calls its run, nor where a
+    /// time line goes.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let is_given = |(key, setting): &(&Key, &Setting)| {
+            !setting.origin.is_shipped() && !CALLED_BY.contains(&key.path.as_str()) && key.path != "run.timeline_file"
+        };
+        self.shown().filter(is_given).map(|(key, setting)| {
+            let value = match &setting.value {
+                Value::Text(text) => text.clone(),
+                other => other.to_string(),
+            };
+            (key.path.as_str(), value)
+        })
+    }
+
     /// What the workloads that are in files are, for a record that needs none of them.
     fn recipes(&self) -> Value {
         let is_named = |phase: &Phase| Workload::named(&phase.written).is_some();
@@ -384,6 +399,10 @@ impl Resolved {
         self.layered.refuse(&format!("device.power.{}", error.field), error.expected.clone())
     }
 }
+
+/// Keys whose values a summary has under names of its own.
+const CALLED_BY: [&str; 6] =
+    ["platform.architecture", "platform.device", "platform.processor", "run.seed", "run.world", "workload.phases"];
 
 /// Reads are sent into programs, and second transactions to busy dies, only where the die has such commands.
 fn check_device_can(from: &Layered, device: &Device, settings: &firmware::Settings) -> Result<(), ConfigError> {
