@@ -342,7 +342,7 @@ impl Resolved {
     }
 
     /// All of it as a configuration file, which resolves to the same again without any other file. Comments tell where each value comes
-    /// from.
+    /// from, and what its key means.
     pub fn to_toml(&self) -> String {
         let (mut text, mut table) = (String::new(), "");
         for (key, setting) in self.shown() {
@@ -353,8 +353,9 @@ impl Resolved {
             }
             // A file's name may hold a line break, a comment may not.
             let origin = setting.origin.to_string().replace(char::is_control, " ");
+            let note = if key.note.is_empty() { String::new() } else { format!("; {}", key.note) };
             let recipes = (key.path == run::RECIPE).then(|| self.recipes());
-            text += &format!("{name} = {} # {origin}\n", recipes.as_ref().unwrap_or(&setting.value));
+            text += &format!("{name} = {} # {origin}{note}\n", recipes.as_ref().unwrap_or(&setting.value));
         }
         text
     }
@@ -374,8 +375,12 @@ impl Resolved {
                     return from.refuse("cache.size_bytes", expected);
                 }
                 let derived = from.setting("device.user_bytes").value.is_text("derived");
+                let share = derived.then(|| from.get("device.over_provisioning").unwrap_or_default());
                 let key = if derived { "device.over_provisioning" } else { "device.user_bytes" };
-                from.refuse(key, format!("a value that leaves the firmware room: {error}"))
+                from.refuse(
+                    key,
+                    format!("a value that leaves the firmware room: {error}{}", self.way_out(error, share)),
+                )
             }
             DrawError::FewErases(left) => {
                 let least = left + cycles_before(self.device.faults.as_ref());
