@@ -1,7 +1,7 @@
 //! What can be said on the command line. Values go to the configuration as they are: it knows what they may be.
 
 use crate::{Shell, bench, calibrate, check, compare, describe, experiment, list, replay, run, serve};
-use clap::{Args, Parser, Subcommand};
+use clap::{Arg, Args, Parser, Subcommand};
 use rig::config::{ConfigError, Layers};
 use std::path::{Path, PathBuf};
 
@@ -31,24 +31,24 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  \
         flashloom replay websearch.spc.zst\n  \
         flashloom replay homes.blkparse --mode timed --speed 10 --lenient\n  \
-        flashloom replay tpcc.trace --format mqsim --devices fold --wrap --json -")]
+        flashloom replay tpcc.trace --format mqsim --devices fold --wrap --json -", mut_args(|arg| idle(arg, replay::IDLE)))]
     Replay(replay::ReplayArguments),
     /// Serve a drive to real hosts until SIGINT or SIGTERM
     #[command(after_help = "Examples:\n  \
         flashloom serve --tcp 127.0.0.1:4420\n  \
         flashloom serve --tcp 0.0.0.0:4420 --allow-remote --allow-host nqn.2014-08.org.nvmexpress:uuid:...\n  \
-        flashloom serve --tcp 127.0.0.1:4420 --device small --set device.lba_bytes=4096")]
+        flashloom serve --tcp 127.0.0.1:4420 --device small --set device.lba_bytes=4096", mut_args(|arg| idle(arg, serve::IDLE)))]
     Serve(serve::ServeArguments),
     /// Repeat experiments of the papers: numbers (JSON, CSV) and pictures (SVG)
     #[command(after_help = "Examples:\n  \
-        flashloom experiment fig15 --quick\n  \
-        flashloom experiment fig11 fig12 --out results --jobs 2\n  \
-        flashloom experiment all --quick --traces traces\n  \
+        flashloom experiment fig15 --quick --out my-results\n  \
+        flashloom experiment fig11 fig12 --out my-results --jobs 2\n  \
+        flashloom experiment all --quick --traces traces --out my-results\n  \
         flashloom experiment fig16b --set host.depth=16")]
     Experiment(experiment::ExperimentArguments),
     /// Run what a file varies, and make one table of it
     #[command(after_help = "Examples:\n  \
-        flashloom sweep depth.toml --out results --jobs 2\n  \
+        flashloom sweep depth.toml --out my-results --jobs 2\n  \
         flashloom sweep placements/search/deepflash.toml --out placements\n\n\
         A file that varies two keys; every combination is a run and a row:\n  \
         title = \"Depth\"\n  \
@@ -88,7 +88,7 @@ pub(crate) enum Command {
     /// Show the resolved configuration and the blueprint of a run
     #[command(after_help = "Examples:\n  \
         flashloom describe --architecture base_deepflash --cores 24\n  \
-        flashloom describe my.toml --toml > whole.toml")]
+        flashloom describe my.toml --toml > whole.toml", mut_args(|arg| idle(arg, describe::IDLE)))]
     Describe(describe::DescribeArguments),
     /// Measure how fast this program is on this machine
     #[command(after_help = "Examples:\n  flashloom bench sim\n  flashloom bench all --quick --json -")]
@@ -117,6 +117,12 @@ impl Command {
             Command::Calibrate(arguments) => arguments.run(shell),
         }
     }
+}
+
+/// The help of a flag of a verb for which these change nothing.
+fn idle(flag: Arg, those: &[&str]) -> Arg {
+    let is_idle = flag.get_long().is_some_and(|long| those.iter().any(|idle| idle.strip_prefix("--") == Some(long)));
+    if is_idle { flag.help("Changes nothing here") } else { flag }
 }
 
 /// What every verb takes that has to do with a device.

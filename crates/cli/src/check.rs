@@ -262,6 +262,11 @@ fn finds(mutation: Mutation, only: Option<&dyn Architecture>) -> String {
     format!("`flashloom check --mutation {} {seeds}` does", mutation.name())
 }
 
+/// What the columns are, by the names that `--json` has for them.
+const COLUMNS: &str = "in --json these are cases, cuts, torn_pages, blocks_erased, failed_operations (programs and erases), given_up_pages \
+                       (that could not be read), read_only (cuts of drives that took no more writes), drains (cuts at which a drive's own \
+                       energy emptied its buffer), from_checkpoint (recoveries), recovery_mean_ns and recovery_max_ns (here in ms)";
+
 fn page(shell: &Shell<'_>, outcome: &Sweep) -> String {
     let head = [
         "architecture",
@@ -280,7 +285,7 @@ fn page(shell: &Shell<'_>, outcome: &Sweep) -> String {
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(outcome.totals.iter().map(|(name, totals)| Row::new(name, totals).cells()));
     rows.push(Row::new("all", &outcome.all()).cells());
-    grid(shell.page, &rows)
+    grid(shell.page, &rows) + &shell.page.wrap("  ", COLUMNS)
 }
 
 /// A signal that tells the program to end: no more cases are begun then, and what those before came to is said.

@@ -4,7 +4,7 @@ use crate::Shell;
 use crate::failure::unusable;
 use anyhow::Context as _;
 use clap::Args;
-use report::{Figure, Summary, compare, figures, runs_csv};
+use report::{Figure, Named, Summary, compare, figures, runs_csv};
 use serde::{Deserialize, Serialize};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -72,6 +72,8 @@ struct Run<'a> {
     workload: Option<&'a str>,
     world: &'a str,
     seed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    set: Option<&'a Named<String>>,
     digest: Option<&'a str>,
 }
 
@@ -178,6 +180,7 @@ fn comparison<'a>(runs: &[(&'a str, &'a Summary)], figures: &'a [Figure]) -> Com
         workload: run.workload.as_deref(),
         world: &run.world,
         seed: run.seed,
+        set: run.set.as_ref(),
         digest: run.digest.as_deref(),
     };
     let row = |figure: &'a Figure| Row { name: &figure.name, column: figure.column(), values: &figure.values };

@@ -278,6 +278,7 @@ impl Carried {
             0..=ROWS_SHOWN => rows(shell.page, outcome),
             many => format!("  {many} rows: see the files\n"),
         };
+        text += &outcome.unreached.iter().map(|said| format!("\n  NOT reached: {said}\n")).collect::<String>();
         text += &unsteady(outcome);
         text += &idle(outcome);
         for line in experiment.text.trim().lines() {

@@ -227,7 +227,7 @@ fn advice_on_configuration(error: &ConfigError) -> Option<String> {
             Some(format!("{file} looks like a workload: `flashloom run --workload {file}` runs it"))
         }
         ConfigError::UnknownKey { .. } | ConfigError::Missing { .. } | ConfigError::Lacking { .. } => {
-            Some("`flashloom describe` lists every key with its value and meaning".into())
+            Some("`flashloom describe --toml` lists every key with its value and meaning".into())
         }
         ConfigError::NotAnAssignment { .. } => Some("for example --set cache.size_bytes=64MiB".into()),
         ConfigError::Refused { key, .. } => match key.as_str() {

@@ -11,6 +11,7 @@ use lab::{EXPERIMENTS, Experiment, placements as placements_of_the_repository, s
 use report::{bandwidth, count, nanos};
 use rig::config::{CHOICES, DEVICES, Layers, Named, PROCESSORS};
 use serde::Serialize;
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 use std::slice;
 use workload::replay::FORMATS;
@@ -35,6 +36,9 @@ struct Entry {
     /// What people read beside the name, where that is not the summary.
     #[serde(skip)]
     columns: Vec<String>,
+    /// The figures of a drive's sheet, null where it gives none, and where they come from.
+    #[serde(flatten)]
+    figures: Map<String, Value>,
 }
 
 /// The head of the table of drives, the only one whose columns do not speak for themselves.
@@ -79,7 +83,7 @@ impl ListArguments {
 }
 
 fn entry(name: &str, summary: impl Into<String>) -> Entry {
-    Entry { name: name.into(), summary: summary.into(), columns: Vec::new() }
+    Entry { name: name.into(), summary: summary.into(), columns: Vec::new(), figures: Map::new() }
 }
 
 fn architectures() -> anyhow::Result<Vec<Entry>> {
@@ -102,11 +106,9 @@ fn processors() -> anyhow::Result<Vec<Entry>> {
 /// Drives one can buy, by their data sheets.
 fn drives() -> anyhow::Result<Vec<Entry>> {
     let line = |sheet: lab::Sheet| {
-        let figure = |(name, value): (&str, Option<f64>)| {
-            format!("{name} {}", value.map_or_else(|| "unknown".into(), |value| value.to_string()))
-        };
-        let figures: Vec<String> = sheet.figures().into_iter().map(figure).collect();
-        let summary = format!("{}: {} ({})", sheet.summary, figures.join(", "), sheet.source);
+        let mut figures: Map<String, Value> =
+            sheet.figures().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        figures.insert("source".into(), sheet.source.clone().into());
         let rate = |rate: Option<f64>| rate.map_or_else(|| "-".into(), bandwidth);
         let iops = |iops: Option<f64>| iops.map_or_else(|| "-".into(), count);
         let latency = |micros: Option<f64>| micros.map_or_else(|| "-".into(), |micros| nanos(micros * 1e3));
@@ -118,7 +120,7 @@ fn drives() -> anyhow::Result<Vec<Entry>> {
             latency(sheet.read_latency_us),
             latency(sheet.write_latency_us),
         ];
-        Entry { name: sheet.name.clone(), summary, columns }
+        Entry { name: sheet.name.clone(), summary: sheet.summary.clone(), columns, figures }
     };
     Ok(sheets().into_iter().map(line).collect())
 }
@@ -143,7 +145,7 @@ fn workloads() -> anyhow::Result<Vec<Entry>> {
                 vec![format!("{summary}: {reads} % reads, {mean_kib} KiB, {random} % random")]
             }
         };
-        Entry { name: workload.name.into(), summary, columns }
+        Entry { name: workload.name.into(), summary, columns, figures: Map::new() }
     };
     Ok(WORKLOADS.iter().map(line).collect())
 }
@@ -185,4 +187,21 @@ fn placements() -> anyhow::Result<Vec<Entry>> {
         }
     }
     Ok(entries)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drives_have_their_figures_as_numbers() {
+        let listed = drives().expect("the sheets are embedded");
+        let drive = |name: &str| {
+            let drive = listed.iter().find(|drive| drive.name == name).expect("it is there");
+            serde_json::to_value(drive).expect("strings and numbers")
+        };
+        let (known, unknown) = (drive("intel-750"), drive("intel-dc-p4600"));
+        assert_eq!((&known["random_read_iops"], &unknown["random_read_iops"]), (&460_000.0.into(), &Value::Null));
+        assert!(known["source"].is_string() && known["summary"] == "Intel 750", "{known}");
+    }
 }

@@ -46,7 +46,11 @@ impl Progress {
         let draw = move || {
             while !seen.load(Ordering::Relaxed) {
                 match &completed {
-                    Some(completed) => drawn.set_position(completed.load(Ordering::Relaxed)),
+                    Some(completed) => {
+                        // A few more are on their way when the last one that counts is answered.
+                        let most = drawn.length().filter(|&length| length > 0).unwrap_or(u64::MAX);
+                        drawn.set_position(completed.load(Ordering::Relaxed).min(most));
+                    }
                     None => drawn.tick(),
                 }
                 std::thread::park_timeout(EVERY);

@@ -24,6 +24,9 @@ use workload::replay::{
 /// What messages call a trace that comes from there.
 const STANDARD_INPUT: &str = "standard input";
 
+/// Flags that ask for something: the trace does.
+pub(crate) const IDLE: &[&str] = &["--workload", "--block-size"];
+
 /// Why what asks for something changes nothing here.
 const TRACE_SAYS: &str = "the trace says what is asked for";
 
@@ -114,7 +117,7 @@ impl ReplayArguments {
         check_supported(&self.shared, &resolved)?;
         let recorded = self.open()?;
         let (trace, namespaces) = self.fit(&recorded, &resolved)?;
-        self.shared.note_idle(shell, &["--workload", "--block-size"], TRACE_SAYS)?;
+        self.shared.note_idle(shell, IDLE, TRACE_SAYS)?;
         idle.iter().try_for_each(|(said, why)| note_idle_keys(shell, said, why))?;
         note_warm_ups(shell, &resolved, &warm_ups)?;
         let phase = self.phase(&resolved, &trace)?;

@@ -9,7 +9,7 @@ use crate::whole::{Faulty, Whole};
 use clap::Args;
 use files::Output;
 use host::{Pace, Phase, Rounds};
-use report::{Replay, Summary, of, render_on};
+use report::{Page, Replay, Summary, count, nanos, of, render_on};
 use rig::config::{Layers, Resolved, World};
 use rig::{Device, Drained, Fill, Recovery, Session};
 use std::collections::BTreeSet;
@@ -171,19 +171,28 @@ fn reason_for_nothing(rounds: Option<Rounds>, summary: &Summary) -> String {
 fn recovered(recovery: &Recovery, wall: Duration) -> String {
     let Recovery { took, pages_read, torn_pages, mapped, replayed, .. } = recovery;
     let begun = match recovery.checkpoint {
-        Some(number) => format!("from checkpoint {number}, and {replayed} logical pages written after it"),
+        Some(number) => {
+            format!("from checkpoint {number}, and {} logical pages written after it", count(*replayed as f64))
+        }
         None => "from every page of flash, for there is no checkpoint".into(),
     };
-    let millis = |span: Span| format!("{:.1} ms", span.secs_f64() * 1e3);
-    let steps = recovery.steps.iter().map(|&(step, took)| format!("{step} {}", millis(took)));
+    let time = |span: Span| nanos(span.nanos_f64());
+    let steps = recovery.steps.iter().map(|&(step, took)| format!("{step} {}", time(took)));
     let drained = recovery.drained.map(|drained| {
         let Drained { took, joules, pages, .. } = drained;
-        ("drained", format!("{pages} pages of the buffer in {}, with {joules:.3} J", millis(took)))
+        ("drained", format!("{pages} pages of the buffer in {}, with {joules:.3} J", time(took)))
     });
     let rows = [
-        ("recovery", format!("{} of virtual time, {:.1} s of this machine's", millis(*took), wall.as_secs_f64())),
-        ("", format!("{mapped} logical pages {begun}")),
-        ("", format!("{pages_read} pages read, {torn_pages} of them torn, {} groups erased", recovery.groups_erased)),
+        ("recovery", format!("{} of virtual time, {:.1} s of this machine's", time(*took), wall.as_secs_f64())),
+        ("", format!("{} logical pages {begun}", count(*mapped as f64))),
+        (
+            "",
+            format!(
+                "{} pages read, {torn_pages} of them torn, {} groups erased",
+                count(*pages_read as f64),
+                recovery.groups_erased
+            ),
+        ),
         ("steps", steps.collect::<Vec<_>>().join(", ")),
     ];
     drained.iter().chain(&rows).map(|(name, text)| format!("{name:<10} {text}\n")).collect()
@@ -263,7 +272,7 @@ impl Measurement<'_> {
             Some(path) => Some((path, shell.open(path, &self.resolved.timeline_named())?)),
             None => None,
         };
-        shell.say(&self.introduction())?;
+        shell.say(&self.introduction(shell.page))?;
         let rounds: Vec<Option<Rounds>> = phases.iter().map(|phase| phase.rounds).collect();
         let recovery = match self.resolved.world {
             World::Sim => self.simulate(shell, phases, timeline, done)?,
@@ -298,7 +307,7 @@ impl Measurement<'_> {
         let following = Progress::follow(shell.watched, &session, self.expected);
         while let Some(outcome) = session.next_phase() {
             let mut summary = outcome?;
-            (self.complete)(&mut summary);
+            self.finish(&mut summary);
             following.beside(|| shell.say(&format!("\n{}", render_on(shell.page, &summary))))?;
             done.push(summary);
         }
@@ -331,11 +340,17 @@ impl Measurement<'_> {
         let ended = self.resolved.run_on_threads(&self.device, phases, threads);
         drop(waiting);
         for mut summary in ended? {
-            (self.complete)(&mut summary);
+            self.finish(&mut summary);
             shell.say(&format!("\n{}", render_on(shell.page, &summary)))?;
             done.push(summary);
         }
         Ok(())
+    }
+
+    /// Adds what no phase knows.
+    fn finish(&self, summary: &mut Summary) {
+        summary.set = Some(self.resolved.given().collect());
+        (self.complete)(summary);
     }
 
     fn draw(&self, shell: &mut Shell<'_>, session: &Session, path: &str, file: Output) -> anyhow::Result<()> {
@@ -350,7 +365,7 @@ impl Measurement<'_> {
     }
 
     /// What is about to be run, in words.
-    fn introduction(&self) -> String {
+    fn introduction(&self, page: Page) -> String {
         let Resolved { architecture, device, processor, .. } = self.resolved;
         let threads = of(self.device.settings.threads.total().into(), "firmware thread");
         let on = match self.resolved.world {
@@ -372,6 +387,6 @@ impl Measurement<'_> {
             ("device", format!("{}: {}", device.name, device.summary)),
             ("state", used),
         ];
-        rows.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect()
+        rows.iter().map(|(name, text)| page.wrap(&format!("{name:<10} "), text)).collect()
     }
 }

@@ -87,7 +87,8 @@ reclaim.paced = true
 pub(crate) const GROUPS: [&str; 5] = ["nvmq", "ilock", "cache", "trans", "fcmd"];
 
 /// Flags that say what a host of ours would ask for.
-const IDLE: &[&str] = &["--workload", "--block-size", "--depth", "--ios", "--duration", "--until", "--round"];
+pub(crate) const IDLE: &[&str] =
+    &["--workload", "--block-size", "--depth", "--ios", "--duration", "--until", "--round"];
 
 /// Why these change nothing here.
 const HOSTS_SAY: &str = "hosts say what they want";

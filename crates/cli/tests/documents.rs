@@ -186,3 +186,87 @@ fn the_page_on_serving_lists_every_feature() {
     let is_served = |feature: &&FeatureId| !matches!(feature, InterruptCoalescing | InterruptVectorConfiguration);
     assert_eq!(listed, FeatureId::ALL.iter().filter(is_served).map(|feature| *feature as u8).collect::<Vec<_>>());
 }
+
+/// Keys of a summary that stand for names of the run's own: of groups, parts, keys.
+const NAMES: [&str; 12] = [
+    "set",
+    "classes",
+    "breakdown",
+    "breakdown_queueing",
+    "breakdown_slowest",
+    "groups",
+    "hardware",
+    "completions",
+    "stages",
+    "steps",
+    "namespaces",
+    "busiest.groups",
+];
+
+/// Every key below a value, as the page names it.
+fn named_keys(value: &serde_json::Value, path: &str, found: &mut std::collections::BTreeSet<String>) {
+    use serde_json::Value;
+    match value {
+        Value::Object(keys) => {
+            let is_named = NAMES.iter().any(|name| path == *name || path.ends_with(&format!(".{name}")));
+            for (key, value) in keys.iter().filter(|(key, _)| *key != "phases") {
+                // They have the keys of others, as the page says.
+                let key = match key.as_str() {
+                    "write" | "other" if path.is_empty() => "read",
+                    "hardware" if path.is_empty() => "groups",
+                    _ if is_named => "NAME",
+                    key => key,
+                };
+                let path = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+                named_keys(value, &path, found);
+            }
+        }
+        Value::Array(items) if items.iter().any(Value::is_object) => {
+            items.iter().for_each(|item| named_keys(item, &format!("{path}[]"), found));
+        }
+        _ => {
+            found.insert(path.to_owned());
+        }
+    }
+}
+
+/// Of real runs, so that none is forgotten that the program writes.
+#[test]
+fn the_page_on_summaries_lists_every_key() {
+    let folder = std::env::temp_dir().join(format!("flashloom-{}-keys", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("TRACE.spc"), TRACE).expect("a trace");
+    let mut found = std::collections::BTreeSet::new();
+    for words in [
+        "run --then-cut --workload mixed --set run.series_ms=1 --set run.check=true --payload fingerprint",
+        "run --architecture tradition --set device.media.faults=true",
+        "run --until steady --workload randread --round 500 --set run.rounds_max=5 --set workload.pace=timed --set workload.per_second=1e5",
+        "run --world threads",
+        "replay TRACE.spc --wrap",
+    ] {
+        let arguments = words.split_whitespace().map(str::to_owned).chain(["--json".into(), "-".into()]).collect();
+        let output = run(&Shown { at: words.into(), arguments, into: None, small: true }, &folder);
+        let json = serde_json::from_slice(&output.stdout);
+        let json = json.unwrap_or_else(|error| panic!("{words}: {error}: {}", String::from_utf8_lossy(&output.stderr)));
+        named_keys(&json, "", &mut found);
+    }
+    std::fs::remove_dir_all(&folder).expect("the files go");
+    let page = std::fs::read_to_string(root().join("docs/summary.md")).expect("the page");
+    let listed: std::collections::BTreeSet<String> =
+        page.lines().filter_map(|line| Some(line.strip_prefix("| `")?.split_once('`')?.0.to_owned())).collect();
+    let unlisted: Vec<_> = found.difference(&listed).collect();
+    assert!(unlisted.is_empty(), "docs/summary.md does not list {unlisted:?}");
+    // These take longer to come about than a test may take.
+    let rare = [
+        "trace.on_drive.",
+        "trace.device",
+        "trace.namespace_devices",
+        "cores.busiest.",
+        "locks.stalled_mean",
+        "recovery.drained.",
+        "classes.",
+    ];
+    let unknown: Vec<_> =
+        listed.difference(&found).filter(|key| !rare.iter().any(|rare| key.starts_with(rare))).collect();
+    assert!(unknown.is_empty(), "docs/summary.md lists {unknown:?}, which no run has");
+}

@@ -70,7 +70,8 @@ pub enum LabError {
     },
     /// No threads are known for a processor of so many cores.
     #[error(
-        "{point}: no placement of {architecture} on {cores} cores of {processor}; expected one in placements/ (`flashloom list placements`)"
+        "{point}: no placement of {architecture} on {} of {processor}; expected one in placements/ (`flashloom list placements`)",
+        report::of((*cores).into(), "core")
     )]
     Unplaced {
         /// Which run.

@@ -121,6 +121,8 @@ pub(crate) struct Metric {
     pub(crate) label: String,
     pub(crate) value: Expression,
     pub(crate) written: String,
+    /// Whether it was not measured in its own row.
+    pub(crate) reckoned: bool,
     pub(crate) line: usize,
     pub(crate) relative_to: Vec<(usize, Value)>,
     pub(crate) scaled_with: Option<usize>,
@@ -385,6 +387,7 @@ fn metrics(raw: &[file::Metric], axes: &[Axis], spans: &Spans<'_>) -> Result<Vec
             label: metric.label.clone().unwrap_or_else(|| name.replace('_', " ")),
             value,
             written: metric.value.get_ref().clone(),
+            reckoned: metric.reckoned || metric.scaled_with.is_some(),
             line: spans.line(&metric.value),
             relative_to: selection(&metric.relative_to, axes, "metric.relative_to", spans)?,
             scaled_with: metric.scaled_with.as_ref().map(axis).transpose()?,

@@ -130,6 +130,9 @@ pub(crate) struct Metric {
     /// What legends and axes call it.
     pub(crate) label: Option<String>,
     pub(crate) value: Spanned<String>,
+    /// Whether it is reckoned from settings, which pictures show by dashes.
+    #[serde(default)]
+    pub(crate) reckoned: bool,
     /// The row with these values, and otherwise its own, that the figure is divided by.
     #[serde(default)]
     pub(crate) relative_to: BTreeMap<Spanned<String>, toml::Value>,

@@ -4,11 +4,12 @@ use crate::LabError;
 use crate::experiment::{Experiment, Size};
 use crate::idle::Idle;
 use crate::picture;
+use crate::points::plain;
 use crate::rows::Columns;
 use crate::runner::Orders;
 use crate::store::unwritable;
 use files::put;
-use report::{Csv, Field};
+use report::{Csv, Field, count};
 use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ pub struct Outcome {
     pub traces: Vec<Value>,
     /// Axes that change nothing.
     pub idle: Vec<Idle>,
+    /// In words, what a search has not reached.
+    pub unreached: Vec<String>,
     head: Value,
     table: Columns,
     picture: String,
@@ -53,8 +56,8 @@ impl Outcome {
             "traces": &traces,
             "idle": idle.iter().map(Idle::to_json).collect::<Value>(),
         });
-        let picture = picture::draw(experiment, &table);
-        Outcome { name: experiment.name.clone(), runs, traces, idle, head, table, picture }
+        let (picture, unreached) = (picture::draw(experiment, &table), unreached(experiment, &table));
+        Outcome { name: experiment.name.clone(), runs, traces, idle, unreached, head, table, picture }
     }
 
     /// The columns of the table.
@@ -123,4 +126,22 @@ impl Outcome {
         }
         Ok(written)
     }
+}
+
+/// For which values of what is not searched the search went through all of its axis.
+fn unreached(experiment: &Experiment, table: &Columns) -> Vec<String> {
+    let Some(search) = &experiment.search else { return Vec::new() };
+    let apart = experiment.axes.iter().enumerate().filter(|(at, _)| *at != search.axis && !search.across.contains(at));
+    let apart: Vec<&str> = apart.map(|(_, axis)| axis.name.as_str()).collect();
+    let (axis, metric) = (&experiment.axes[search.axis].name, &experiment.metrics[search.metric].name);
+    let mut said = Vec::new();
+    for row in table.rows.iter().filter(|row| row.get("reached") == Some(&Value::Bool(false))) {
+        let of: Vec<String> = apart.iter().map(|name| format!("{name} {}", plain(&row[*name]))).collect();
+        let of = if of.is_empty() { String::new() } else { format!(" with {}", of.join(", ")) };
+        let one = format!("no value of {axis} brings {metric} to {}{of}", count(search.at_least));
+        if !said.contains(&one) {
+            said.push(one);
+        }
+    }
+    said
 }

@@ -306,6 +306,8 @@ fn a_search_ends_at_the_first_value_that_reaches_its_target() {
     assert_eq!((said(&found.to_csv(), "true"), said(&found.to_csv(), "")), (2, 2));
     let never = carry_out(&sweep(&format!("{SWEEP}\n{search}1e12\n")).unwrap(), 2, None).unwrap();
     assert_eq!((said(&never.to_csv(), "false"), said(&never.to_csv(), "")), (2, 2));
+    assert_eq!(never.unreached, ["no value of depth brings iops to 1.00 T"]);
+    assert!(found.unreached.is_empty(), "{:?}", found.unreached);
 }
 
 /// With two at a time reads reach the target, and writes, which are longer, do not.

@@ -1,7 +1,7 @@
 //! Several runs side by side, each figure with its ratio to the first run's.
 
 use crate::page::{cells, put};
-use crate::{Figure, Page, Summary};
+use crate::{Figure, Named, Page, Summary};
 
 /// Cells that the names of figures take, and those of a run with its ratio.
 const NAMES: usize = 26;
@@ -31,20 +31,35 @@ pub fn compare(page: Page, runs: &[(&str, &Summary)], figures: &[Figure]) -> Str
 
 type Property = (&'static str, fn(&Summary) -> String);
 
+/// What a key has in a run that nobody gave it a value in: what the files of its architecture and device say.
+const NOT_GIVEN: &str = "default";
+
 /// What was run, as far as it is not the same everywhere.
 fn differences(runs: &[&Summary]) -> Vec<Vec<String>> {
-    let what: [Property; 7] = [
+    let what: [Property; 6] = [
         ("architecture", |run| run.architecture.clone()),
         ("device", |run| run.device.clone()),
         ("processor", |run| run.processor.clone()),
         ("workload", |run| run.workload.clone().unwrap_or_default()),
         ("world", |run| run.world.clone()),
         ("seed", |run| run.seed.to_string()),
-        ("limited by", |run| run.bounds().first().map(|bound| bound.resource.clone()).unwrap_or_default()),
     ];
-    let rows = what.into_iter().map(|(name, read)| (name, runs.iter().map(|run| read(run)).collect::<Vec<_>>()));
-    let differing = rows.filter(|(_, values)| values.iter().any(|value| *value != values[0]));
+    let limit = |run: &Summary| run.bounds().first().map(|bound| bound.resource.clone()).unwrap_or_default();
+    let of_all = |name, read: &dyn Fn(&Summary) -> String| (name, runs.iter().map(|run| read(run)).collect::<Vec<_>>());
+    let mut rows: Vec<(&str, Vec<String>)> = what.iter().map(|(name, read)| of_all(*name, read)).collect();
+    for (key, _) in runs.iter().filter_map(|run| run.set.as_ref()).flat_map(Named::iter) {
+        if rows.iter().all(|(known, _)| *known != key) {
+            rows.push(of_all(key, &|run| given(run, key)));
+        }
+    }
+    rows.push(of_all("limited by", &limit));
+    let differing = rows.into_iter().filter(|(_, values)| values.iter().any(|value| *value != values[0]));
     differing.map(|(name, values)| std::iter::once(name.to_owned()).chain(values).collect()).collect()
+}
+
+/// What a key was given in a run; a dash where nobody kept that.
+fn given(run: &Summary, key: &str) -> String {
+    run.set.as_ref().map_or("-", |set| set.get(key).map_or(NOT_GIVEN, String::as_str)).to_owned()
 }
 
 fn row(figure: &Figure) -> Vec<String> {
@@ -85,6 +100,23 @@ mod tests {
         assert_eq!(line("lock waits"), Some("lock waits 24.0 k -".into()));
         assert_eq!(line("journal pages"), Some("journal pages - 4.80 k".into()));
         assert_eq!(line("time in flash"), Some("time in flash 47.1 µs 47.1 µs (1.00 x)".into()));
+    }
+
+    #[test]
+    fn keys_that_runs_were_given_are_told_where_they_differ() {
+        let with = |pairs: &[(&str, &str)]| Summary {
+            set: Some(pairs.iter().map(|&(key, value)| (key, value.to_owned())).collect()),
+            ..sample()
+        };
+        let one = with(&[("workload.ios", "500"), ("reclaim.victim", "greedy")]);
+        let other = with(&[("workload.ios", "500"), ("cache.bypass", "false")]);
+        let before = Summary { set: None, ..sample() };
+        let rows = differences(&[&one, &other, &before]);
+        let row = |key: &str| rows.iter().find(|row| row[0] == key).map(|row| row[1..].join(" "));
+        assert_eq!(row("reclaim.victim"), Some("greedy default -".into()));
+        assert_eq!(row("cache.bypass"), Some("default false -".into()));
+        assert_eq!(row("workload.ios"), Some("500 500 -".into()));
+        assert_eq!(differences(&[&one, &with(&[("reclaim.victim", "greedy"), ("workload.ios", "500")])]).len(), 0);
     }
 
     #[test]

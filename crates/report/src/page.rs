@@ -45,7 +45,7 @@ impl Page {
 
     /// `text` in lines that fit the page, the first after `label` and the others indented as far. Lines end where a clause
     /// does, so that figures keep their units; only a clause longer than a line breaks between words.
-    pub(crate) fn wrap(self, label: &str, text: &str) -> String {
+    pub fn wrap(self, label: &str, text: &str) -> String {
         let indent = label.chars().count();
         let (mut out, mut column) = (label.to_owned(), indent);
         for piece in pieces(text, self.width - indent) {

@@ -55,6 +55,7 @@ pub(crate) fn sample() -> Summary {
         world: "sim".into(),
         workload: Some("randread, randwrite 4k".into()),
         seed: 1,
+        set: Some([("reclaim.victim", "greedy".to_owned())].into_iter().collect()),
         digest: Some("9f86d081884c7d65".into()),
         simulated_ns: 1_710_000_000,
         wall_ns: 3_200_000_000,

@@ -29,6 +29,9 @@ pub struct Summary {
     pub trace: Option<Replay>,
     /// The seed of every draw.
     pub seed: u64,
+    /// Configuration keys that somebody gave a value, with that value; absent where nobody kept them, as before they were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set: Option<Named<String>>,
     /// Equal digests are equal runs, bit for bit; only a run in virtual time has one. Hexadecimal: JSON readers round above 2^53.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
@@ -488,7 +491,8 @@ mod tests {
         ("/media", "bit_errors corrected retries uncorrectable bad_blocks"),
         ("/data", "checked mismatches"),
         // Not in the contract's first edition.
-        ("", "version workload trace steady_state completions samples breakdown_queueing rounded unsent"),
+        ("", "version workload trace set steady_state completions samples breakdown_queueing rounded unsent"),
+        ("/set", "reclaim.victim"),
         ("/media", "failed_operations failed_commands damaged_sectors"),
         (
             "/samples/0",

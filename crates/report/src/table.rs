@@ -43,8 +43,9 @@ fn headline(page: Page, summary: &Summary, out: &mut String) {
     let clock = if summary.world == "sim" { "of virtual time" } else { "of real time" };
     let (ios, lasted, took) =
         (count(summary.ios as f64), nanos(summary.simulated_ns as f64), nanos(summary.wall_ns as f64));
+    let requests = if summary.ios == 1 { "request" } else { "requests" };
     let depth = number(summary.queue_depth_mean);
-    let mut how = format!("{ios} requests in {lasted} {clock} (took {took}), {depth} in flight on average");
+    let mut how = format!("{ios} {requests} in {lasted} {clock} (took {took}), {depth} in flight on average");
     if let Some(steady) = &summary.steady_state {
         let state = if steady.reached { "steady" } else { "NOT steady" };
         how += &format!("; {state} after {}", of(steady.rounds, "round"));
@@ -364,9 +365,10 @@ fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
     if let Some(media) = &summary.media {
         let [bits, corrected, retries] =
             [media.bit_errors, media.corrected, media.retries].map(|number| count(number as f64));
+        let again = if media.retries == 1 { "retry" } else { "retries" };
         let (lost, bad) = (of(media.uncorrectable, "read"), of(media.bad_blocks, "bad block"));
         let mut line =
-            format!("{bits} bits corrected in {corrected} code words, {retries} retries; {lost} given up, {bad}");
+            format!("{bits} bits corrected in {corrected} code words, {retries} {again}; {lost} given up, {bad}");
         if media.damaged_sectors > 0 {
             line += &format!("; {}", of(media.damaged_sectors, "damaged sector"));
         }
@@ -391,7 +393,8 @@ fn erased(least: u64, most: u64) -> String {
 fn spread(shares: &[f64]) -> Option<String> {
     let least = shares.iter().copied().reduce(f64::min)?;
     let most = shares.iter().copied().reduce(f64::max)?;
-    Some(format!("{} to {}", percent(least), percent(most)))
+    let (least, most) = (percent(least), percent(most));
+    Some(if least == most { most } else { format!("{least} to {most}") })
 }
 
 #[cfg(test)]

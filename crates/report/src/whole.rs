@@ -44,6 +44,7 @@ pub fn combined(phases: &[Summary], pages: FlashPages) -> Summary {
         workload: Some(names.join(", ")),
         trace: last.trace,
         seed: last.seed,
+        set: last.set,
         simulated_ns: total,
         wall_ns: shares.count(|phase| phase.wall_ns),
         ios,

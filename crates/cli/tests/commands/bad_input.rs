@@ -97,7 +97,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     ),
     (
         &["run", "--set", "cache.size=1"],
-        &["--set: unknown key cache.size; did you mean cache.size_bytes?", "help: `flashloom describe`"],
+        &["--set: unknown key cache.size; did you mean cache.size_bytes?", "help: `flashloom describe --toml`"],
     ),
     (&["run", "--set", "cores"], &["--set: found cores; expected KEY=VALUE"]),
     (&["run", "--set", "device.channels=0"], &["--set: device.channels is 0; expected"]),

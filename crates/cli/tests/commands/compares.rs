@@ -39,6 +39,23 @@ fn runs_stand_side_by_side_and_equal_ones_are_told_so() {
 }
 
 #[test]
+fn what_runs_were_told_is_kept_and_compared() {
+    let kept = |name: &str, victim: &str| {
+        let path = file(name, b"");
+        small(&["run", "--ios", "500", "--set", &format!("reclaim.victim={victim}"), "--json", argument(&path)]);
+        path
+    };
+    let [one, two] = [kept("victim-greedy.json", "greedy"), kept("victim-cost.json", "cost_benefit")];
+    let json = flashloom(&["compare", argument(&one), argument(&two), "--json", "-"]).json();
+    let set = &json["runs"][0]["set"];
+    assert_eq!((&set["reclaim.victim"], &set["workload.ios"]), (&"greedy".into(), &"500".into()), "{set}");
+    assert!(set.get("run.seed").is_none() && set.get("platform.device").is_none(), "a summary has its own: {set}");
+    let ended = flashloom(&["compare", argument(&one), argument(&two), "--only", "iops"]);
+    let is_told = |line: &str| line.split_whitespace().eq(["reclaim.victim", "greedy", "cost_benefit"]);
+    assert!(ended.out.lines().any(is_told) && !ended.out.contains("workload.ios"), "{ended:?}");
+}
+
+#[test]
 fn each_phase_is_compared_with_its_own_kind() {
     let files = ["deepflash", "layered"].map(|name| kept(&format!("phases-{name}.json"), name));
     let [one, two] = files.each_ref().map(|path| argument(path));

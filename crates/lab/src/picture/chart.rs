@@ -6,7 +6,10 @@ use super::scale::{Scale, short};
 use super::sheet::escaped;
 use std::fmt::Write;
 
+/// Left of the axis: its name and those of its ticks.
 const LEFT: f64 = 56.0;
+/// Of it, what the axis's own name takes, and what there is beside the ticks.
+const BESIDE_TICKS: f64 = 26.0;
 const RIGHT: f64 = 10.0;
 const TOP: f64 = 24.0;
 const HEIGHT: f64 = 190.0;
@@ -18,6 +21,8 @@ const BOTTOM_TURNED: f64 = 92.0;
 const BREADTH_MAX: f64 = 46.0;
 /// The letters of ticks and categories.
 const LETTERS: f64 = 12.0;
+/// Of the line of what was reckoned, not measured.
+pub(super) const DASHES: &str = " stroke-dasharray=\"6 4\"";
 
 /// Axes and what stands between them.
 pub(super) struct Panel {
@@ -26,6 +31,8 @@ pub(super) struct Panel {
     pub(super) y_label: String,
     pub(super) log2: bool,
     pub(super) marks: Marks,
+    /// The lowest and the highest figure of all panels beside it.
+    pub(super) reach: (f64, f64),
 }
 
 pub(super) enum Marks {
@@ -45,6 +52,7 @@ pub(super) struct Line {
     pub(super) spots: Vec<Spot>,
 }
 
+#[derive(PartialEq)]
 pub(super) struct Spot {
     pub(super) x: Place,
     pub(super) y: f64,
@@ -96,11 +104,22 @@ impl Panel {
     /// Width and height with axes and their names.
     pub(super) fn size(&self) -> (f64, f64) {
         let bottom = if self.is_turned() { BOTTOM_TURNED } else { BOTTOM };
-        (LEFT + self.width() + RIGHT, TOP + HEIGHT + bottom)
+        (self.left() + self.width() + RIGHT, TOP + HEIGHT + bottom)
     }
 
-    /// The lowest and the highest figure, zero among them.
-    fn reach(&self) -> (f64, f64) {
+    /// Room left of the axis.
+    fn left(&self) -> f64 {
+        let scale = self.scale();
+        let widest = scale.ticks.iter().map(|tick| width(&scale.name(*tick), LETTERS)).fold(0.0, f64::max);
+        (widest + BESIDE_TICKS).max(LEFT)
+    }
+
+    fn scale(&self) -> Scale {
+        Scale::heights(self.reach.0, self.reach.1)
+    }
+
+    /// The lowest and the highest figure in it, zero among them.
+    pub(super) fn own_reach(&self) -> (f64, f64) {
         let of_range = |range: Option<(f64, f64)>, at: f64| range.map_or([at; 2], |(low, high)| [low, high]);
         let of_spot = |spot: &Spot| [[spot.y; 2], of_range(spot.range, spot.y)].concat();
         let of_bar = |bar: &Bar| [bar.ends(), of_range(bar.range, 0.0)].concat();
@@ -116,13 +135,12 @@ impl Panel {
     }
 
     pub(super) fn to_svg(&self) -> String {
-        let (lowest, highest) = self.reach();
-        let scale = Scale::heights(lowest, highest);
-        let mut svg = Svg { text: String::new(), width: self.width(), scale };
-        svg.label(LEFT, 14.0, "start", "ink", &self.title, " font-weight=\"600\"");
+        let left = self.left();
+        let mut svg = Svg { text: String::new(), left, width: self.width(), scale: self.scale() };
+        svg.label(left, 14.0, "start", "ink", &self.title, " font-weight=\"600\"");
         svg.heights(&self.y_label);
         let (_, height) = self.size();
-        svg.label(LEFT + svg.width / 2.0, height - 4.0, "middle", "soft", &self.x_label, "");
+        svg.label(left + svg.width / 2.0, height - 4.0, "middle", "soft", &self.x_label, "");
         match &self.marks {
             Marks::Lines(lines) => svg.lines(lines, self.log2),
             Marks::Bars(bars) => svg.bars(bars, self.is_turned()),
@@ -135,6 +153,7 @@ impl Panel {
 /// A panel being drawn.
 struct Svg {
     text: String,
+    left: f64,
     width: f64,
     scale: Scale,
 }
@@ -158,11 +177,12 @@ impl Svg {
 
     fn heights(&mut self, label: &str) {
         for tick in self.scale.ticks.clone() {
-            let (y, right, class) = (self.y(tick), LEFT + self.width, if tick == 0.0 { "edge" } else { "grid" });
+            let (y, left, class) = (self.y(tick), self.left, if tick == 0.0 { "edge" } else { "grid" });
+            let right = left + self.width;
             self.put(format_args!(
-                "<line class=\"{class}\" x1=\"{LEFT}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>"
+                "<line class=\"{class}\" x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>"
             ));
-            self.label(LEFT - 6.0, y + 4.0, "end", "soft", &self.scale.name(tick), "");
+            self.label(self.left - 6.0, y + 4.0, "end", "soft", &self.scale.name(tick), "");
         }
         let middle = TOP + HEIGHT / 2.0;
         self.label(12.0, middle, "middle", "soft", label, &format!(" transform=\"rotate(-90 12 {middle:.1})\""));
@@ -179,14 +199,24 @@ impl Svg {
         if ticks.is_empty() {
             ticks = scale.ticks.iter().map(|&tick| (tick, scale.name(tick))).collect();
         }
-        let mut free_from = f64::NEG_INFINITY;
+        let last = ticks.pop();
+        let reach = |tick: f64, name: &str| {
+            let (x, half) = (self.left + self.width * scale.place(tick), width(name, LETTERS) / 2.0 + 2.0);
+            (x, x - half, x + half)
+        };
+        // The last one is named in any case: it says how far the axis goes.
+        let free_to = last.as_ref().map_or(f64::INFINITY, |(tick, name)| reach(*tick, name).1);
+        let (mut free_from, mut named) = (f64::NEG_INFINITY, Vec::new());
         for (tick, name) in ticks {
-            let x = LEFT + self.width * scale.place(tick);
-            let half = width(&name, LETTERS) / 2.0 + 2.0;
-            if x - half >= free_from {
-                self.label(x, TOP + HEIGHT + 16.0, "middle", "soft", &name, "");
-                free_from = x + half;
+            let (x, from, to) = reach(tick, &name);
+            if from >= free_from && to <= free_to {
+                named.push((x, name));
+                free_from = to;
             }
+        }
+        named.extend(last.map(|(tick, name)| (reach(tick, &name).0, name)));
+        for (x, name) in named {
+            self.label(x, TOP + HEIGHT + 16.0, "middle", "soft", &name, "");
         }
         scale
     }
@@ -197,16 +227,17 @@ impl Svg {
             return;
         }
         let along = self.along(&places, log2);
+        let (left, width) = (self.left, self.width);
         for line in lines {
             let Line { colour, .. } = line;
-            let x = |spot: &Spot| LEFT + self.width * along.place(spot.x.at);
+            let x = |spot: &Spot| left + width * along.place(spot.x.at);
             let path: Vec<String> =
                 line.spots.iter().map(|spot| format!("{:.1},{:.1}", x(spot), self.y(spot.y))).collect();
-            let dash = if line.dashed { " stroke-dasharray=\"6 4\"" } else { "" };
+            let dash = if line.dashed { DASHES } else { "" };
             self.put(format_args!("<polyline class=\"l{colour}\" points=\"{}\"{dash}/>", path.join(" ")));
             let marked = line.spots.len() <= 40 && !line.dashed;
             for spot in line.spots.iter().filter(|_| marked) {
-                let (x, y) = (LEFT + self.width * along.place(spot.x.at), self.y(spot.y));
+                let (x, y) = (x(spot), self.y(spot.y));
                 self.range(x, spot.range);
                 let place = spot.x.name.clone().unwrap_or_else(|| short(spot.x.at));
                 let said = escaped(&format!("{}: {} at {place}", line.name, short(spot.y)));
@@ -229,7 +260,7 @@ impl Svg {
     fn bars(&mut self, bars: &[(String, Vec<Bar>)], turned: bool) {
         let room = self.width / bars.len().max(1) as f64;
         for (at, (category, members)) in bars.iter().enumerate() {
-            let left = LEFT + room * at as f64;
+            let left = self.left + room * at as f64;
             let breadth = (room * 0.8 / members.len().max(1) as f64).min(BREADTH_MAX);
             let first = left + (room - breadth * members.len() as f64) / 2.0;
             for (slot, bar) in members.iter().enumerate() {
@@ -273,7 +304,7 @@ impl Svg {
         for layer in layers {
             let top: Vec<f64> = base.iter().zip(&layer.heights).map(|(base, height)| base + height).collect();
             let spot = |at: usize, height: f64| {
-                format!("{:.1},{:.1}", LEFT + self.width * along.place(xs[at].at), self.y(height))
+                format!("{:.1},{:.1}", self.left + self.width * along.place(xs[at].at), self.y(height))
             };
             let over = (0..xs.len()).map(|at| spot(at, top[at]));
             let under = (0..xs.len()).rev().map(|at| spot(at, base[at]));
@@ -308,7 +339,8 @@ mod tests {
 
     fn panel(bars: Vec<(String, Vec<Bar>)>) -> Panel {
         let (title, x_label, y_label) = (String::new(), String::new(), String::new());
-        Panel { title, x_label, y_label, log2: false, marks: Marks::Bars(bars) }
+        let alone = Panel { title, x_label, y_label, log2: false, marks: Marks::Bars(bars), reach: (0.0, 0.0) };
+        Panel { reach: alone.own_reach(), ..alone }
     }
 
     #[test]

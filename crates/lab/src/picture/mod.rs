@@ -31,16 +31,22 @@ pub(crate) fn draw(experiment: &Experiment, table: &Columns) -> String {
         let along = Along::of(rows.iter().map(|row| cell(row, &plot.x)));
         let log2 = plot.x_scale == Scale::Log2 && along.is_of_figures();
         let view = View { experiment, plot, split: split(experiment, plot, &rows), along };
-        for (title, rows) in view.panels(&rows) {
-            let marks = view.marks(&rows, &mut sheet);
-            sheet.panels.push(Panel {
-                title,
-                x_label: plot.x_label.clone(),
-                y_label: plot.y_label.clone(),
-                log2,
-                marks,
-            });
-        }
+        let panel = |(title, rows): (String, Vec<&Row>)| Panel {
+            title,
+            x_label: plot.x_label.clone(),
+            y_label: plot.y_label.clone(),
+            log2,
+            marks: view.marks(&rows, &mut sheet),
+            reach: (0.0, 0.0),
+        };
+        let mut panels: Vec<Panel> = view.panels(&rows).into_iter().map(panel).collect();
+        // Heights of one figure are compared between panels, too.
+        let reach = panels
+            .iter()
+            .map(Panel::own_reach)
+            .fold((0.0, 0.0), |all: (f64, f64), own| (all.0.min(own.0), all.1.max(own.1)));
+        panels.iter_mut().for_each(|panel| panel.reach = reach);
+        sheet.panels.extend(panels);
     }
     sheet.to_svg()
 }
@@ -73,16 +79,27 @@ fn cell<'r>(row: &'r Row, column: &str) -> &'r Value {
     row.get(column).unwrap_or(&Value::Null)
 }
 
+/// What tells rows apart, in words. A value that would say nothing alone has the name of its column before it: `cores 4`.
 fn words(row: &Row, columns: &[String]) -> String {
-    let words: Vec<String> = columns.iter().filter_map(|name| row.get(name)).map(plain).collect();
+    let word = |name: &String| {
+        let value = row.get(name)?;
+        let is_bare = name == "series" || !(value.is_number() || value.is_boolean());
+        Some(if is_bare { plain(value) } else { format!("{} {}", name.replace('_', " "), plain(value)) })
+    };
+    let words: Vec<String> = columns.iter().filter_map(word).collect();
     words.join(", ")
 }
 
 /// Rows with the same words, in order of appearance.
 fn grouped<'r>(rows: &[&'r Row], columns: &[String]) -> Vec<(String, Vec<&'r Row>)> {
+    grouped_by(rows, |row| words(row, columns))
+}
+
+/// Rows of which the same is said, in order of appearance.
+fn grouped_by<'r>(rows: &[&'r Row], said: impl Fn(&Row) -> String) -> Vec<(String, Vec<&'r Row>)> {
     let mut groups: Vec<(String, Vec<&Row>)> = Vec::new();
     for row in rows {
-        let key = words(row, columns);
+        let key = said(row);
         match groups.iter_mut().find(|(known, _)| *known == key) {
             Some((_, members)) => members.push(row),
             None => groups.push((key, vec![row])),
@@ -109,9 +126,9 @@ impl View<'_> {
         self.plot.y.iter().filter_map(|name| self.experiment.metrics.iter().find(|metric| metric.name == *name))
     }
 
-    /// What a legend calls a metric of these rows.
-    fn called(&self, words: &str, metric: &Metric) -> String {
-        match (words.is_empty(), self.plot.y.len()) {
+    /// What a legend calls one of so many metrics of these rows.
+    fn called(&self, words: &str, metric: &Metric, metrics: usize) -> String {
+        match (words.is_empty(), metrics) {
             (true, _) => metric.label.clone(),
             (false, 1) => words.to_owned(),
             (false, _) => format!("{words}: {}", metric.label),
@@ -137,19 +154,29 @@ impl View<'_> {
     }
 
     fn lines(&self, rows: &[&Row], sheet: &mut Sheet) -> Marks {
+        let groups = grouped(rows, &self.split);
+        let spots = |rows: &[&Row], metric: &Metric| -> Vec<Spot> {
+            let spot = |row: &&Row| {
+                Some(Spot { x: self.place(row)?, y: row[&metric.name].as_f64()?, range: self.range(row, metric) })
+            };
+            rows.iter().filter_map(spot).collect()
+        };
+        // What is reckoned alike for all of them is one line.
+        let is_shared = |metric: &Metric| {
+            let mut each = groups.iter().map(|(_, rows)| spots(rows, metric));
+            let first = each.next();
+            metric.reckoned && groups.len() > 1 && each.all(|other| Some(other) == first)
+        };
+        let (shared, own): (Vec<&Metric>, Vec<&Metric>) = self.metrics().partition(|metric| is_shared(metric));
+        let drawn = groups.iter().flat_map(|(key, rows)| own.iter().map(move |metric| (key.as_str(), rows, *metric)));
+        let once = shared.iter().filter_map(|metric| Some(("", &groups.first()?.1, *metric)));
         let mut lines = Vec::new();
-        for (key, rows) in grouped(rows, &self.split) {
-            for metric in self.metrics() {
-                let spot = |row: &&Row| {
-                    Some(Spot { x: self.place(row)?, y: row[&metric.name].as_f64()?, range: self.range(row, metric) })
-                };
-                let spots: Vec<Spot> = rows.iter().filter_map(spot).collect();
-                if !spots.is_empty() {
-                    let name = self.called(&key, metric);
-                    // What is reckoned from another row was not measured.
-                    let dashed = metric.scaled_with.is_some();
-                    lines.push(Line { colour: sheet.colour(&name), name, dashed, spots });
-                }
+        for (key, rows, metric) in drawn.chain(once) {
+            let spots = spots(rows, metric);
+            if !spots.is_empty() {
+                let name = self.called(key, metric, own.len());
+                let dashed = metric.reckoned;
+                lines.push(Line { colour: sheet.line_colour(&name, dashed), name, dashed, spots });
             }
         }
         Marks::Lines(lines)
@@ -157,15 +184,16 @@ impl View<'_> {
 
     fn bars(&self, rows: &[&Row], sheet: &mut Sheet) -> Marks {
         let mut bars: Vec<(String, Vec<Bar>)> = Vec::new();
-        for (category, rows) in grouped(rows, std::slice::from_ref(&self.plot.x)) {
+        for (category, rows) in self.categories(rows, &[]) {
             let mut members = Vec::new();
             for (key, rows) in grouped(&rows, &self.split) {
                 for metric in self.metrics() {
-                    let name = self.called(&key, metric);
-                    let (colour, row) = (sheet.colour(&name), rows[0]);
+                    let row = rows[0];
+                    // Without a figure there is no bar, and nothing for a legend to tell.
                     let Some(value) = row[&metric.name].as_f64() else { continue };
-                    members
-                        .push(Bar { segments: vec![Segment { colour, name, value }], range: self.range(row, metric) });
+                    let name = self.called(&key, metric, self.plot.y.len());
+                    let segments = vec![Segment { colour: sheet.colour(&name), name, value }];
+                    members.push(Bar { segments, range: self.range(row, metric) });
                 }
             }
             bars.push((category, members));
@@ -173,8 +201,20 @@ impl View<'_> {
         Marks::Bars(bars)
     }
 
+    /// Rows by what stands below their bars, which is the value along the axis and what else tells them apart; numbers in their order.
+    fn categories<'r>(&self, rows: &[&'r Row], split: &[String]) -> Vec<(String, Vec<&'r Row>)> {
+        let mut rows = rows.to_vec();
+        if self.along == Along::Numbers {
+            let at = |row: &Row| cell(row, &self.plot.x).as_f64().unwrap_or(f64::INFINITY);
+            rows.sort_by(|one, other| at(one).total_cmp(&at(other)));
+        }
+        grouped_by(&rows, |row| {
+            let words = [row.get(&self.plot.x).map(plain).unwrap_or_default(), words(row, split)];
+            words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", ")
+        })
+    }
+
     fn stacked_bars(&self, rows: &[&Row], sheet: &mut Sheet) -> Marks {
-        let columns: Vec<String> = [vec![self.plot.x.clone()], self.split.clone()].concat();
         let bar = |(category, rows): (String, Vec<&Row>)| {
             let segment = |metric: &Metric| {
                 let value = rows[0][&metric.name].as_f64()?;
@@ -184,7 +224,7 @@ impl View<'_> {
             let segments = segments.map(|(name, value)| Segment { colour: sheet.colour(&name), name, value }).collect();
             (category, vec![Bar { segments, range: None }])
         };
-        Marks::Bars(grouped(rows, &columns).into_iter().map(bar).collect())
+        Marks::Bars(self.categories(rows, &self.split).into_iter().map(bar).collect())
     }
 
     fn area(&self, rows: &[&Row], sheet: &mut Sheet) -> Marks {

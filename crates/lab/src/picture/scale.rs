@@ -1,5 +1,8 @@
 //! From figures to places on paper, and which figures an axis names.
 
+/// Figures along an axis that are all named; of more of them round ones are.
+const OWN_TICKS: usize = 12;
+
 /// A scale of numbers along one axis.
 #[derive(Clone, Debug)]
 pub(super) struct Scale {
@@ -20,7 +23,7 @@ impl Scale {
         Scale { low: f64::from(-below) * step, high: f64::from(above) * step, log2: false, ticks }
     }
 
-    /// Over all of these figures; on a logarithmic scale each power of two that is among them is named.
+    /// Over all of these figures; on a logarithmic scale, and where there are few, each of them is named.
     pub(super) fn along(figures: &[f64], log2: bool) -> Scale {
         let low = figures.iter().copied().fold(f64::INFINITY, f64::min);
         let high = figures.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -31,6 +34,12 @@ impl Scale {
             return Scale { low, high: if high > low { high } else { low * 2.0 }, log2: true, ticks };
         }
         let span = if high > low { high - low } else { 1.0 };
+        let mut own = figures.to_vec();
+        own.sort_by(f64::total_cmp);
+        own.dedup();
+        if own.len() <= OWN_TICKS {
+            return Scale { low, high: low + span, log2: false, ticks: own };
+        }
         let step = step(span / 5.0);
         let first = (low / step).ceil();
         let ticks =
@@ -124,8 +133,10 @@ mod tests {
         let cores = Scale::along(&[1.0, 4.0, 2.0, 4.0], true);
         assert_eq!((cores.ticks.as_slice(), cores.place(2.0)), (&[1.0, 2.0, 4.0][..], 0.5));
         let time = Scale::along(&[0.04, 0.24], false);
-        assert_eq!(time.ticks.len(), 4);
+        assert_eq!(time.ticks, [0.04, 0.24], "few figures are named themselves");
         assert!((time.place(0.14) - 0.5).abs() < 1e-12);
+        let many: Vec<f64> = (2..20).map(f64::from).collect();
+        assert_eq!(Scale::along(&many, false).ticks, [5.0, 10.0, 15.0]);
         assert!(Scale::along(&[3.0], false).place(3.0) == 0.0 && Scale::along(&[3.0], true).place(3.0) == 0.0);
     }
 
@@ -153,8 +164,10 @@ mod tests {
             is_named(&Scale::heights(-highest / 3.0, highest));
         }
         for low in [0.0, 0.1, 100.0, 10_000.0, 1_234_000.0] {
-            is_named(&Scale::along(&[low, low + 0.11], false));
-            is_named(&Scale::along(&[low, low + 11.0], false));
+            for span in [0.11, 11.0] {
+                let many: Vec<f64> = (0..20).map(|at| low + span * f64::from(at) / 19.0).collect();
+                is_named(&Scale::along(&many, false));
+            }
         }
     }
 }

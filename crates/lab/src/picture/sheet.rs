@@ -1,6 +1,6 @@
 //! The sheet that panels lie on: title, legend, colours for light and dark, and the SVG around it all.
 
-use super::chart::Panel;
+use super::chart::{DASHES, Panel};
 use super::letters::{bold_width, lines, width};
 use std::fmt::Write;
 
@@ -43,12 +43,14 @@ pub(super) struct Sheet {
     title: String,
     source: String,
     legend: Vec<String>,
+    /// Places in the legend whose lines are dashed.
+    dashed: Vec<usize>,
     pub(super) panels: Vec<Panel>,
 }
 
 impl Sheet {
     pub(super) fn new(title: &str, source: &str) -> Sheet {
-        Sheet { title: title.into(), source: source.into(), legend: Vec::new(), panels: Vec::new() }
+        Sheet { title: title.into(), source: source.into(), legend: Vec::new(), dashed: Vec::new(), panels: Vec::new() }
     }
 
     /// The colour of a name, the same in all panels and no other name's.
@@ -58,6 +60,15 @@ impl Sheet {
             self.legend.push(name.into());
             self.legend.len() - 1
         })
+    }
+
+    /// The same of a line, which the legend shows as it is drawn.
+    pub(super) fn line_colour(&mut self, name: &str, dashed: bool) -> usize {
+        let colour = self.colour(name);
+        if dashed && !self.dashed.contains(&colour) {
+            self.dashed.push(colour);
+        }
+        colour
     }
 
     pub(super) fn to_svg(&self) -> String {
@@ -122,15 +133,19 @@ impl Sheet {
             if x > GAP && x + length > wide - GAP {
                 (x, y) = (GAP, y + 18.0);
             }
-            let name = escaped(name);
-            writeln!(
-                text,
-                "<rect class=\"f{at}\" x=\"{x:.1}\" y=\"{:.1}\" width=\"10\" height=\"10\" rx=\"2\"/>\
-                 <text class=\"ink\" x=\"{:.1}\" y=\"{y:.1}\">{name}</text>",
-                y - 9.5,
-                x + 15.0
-            )
-            .expect("strings do not fail");
+            let (name, left) = (escaped(name), x + 15.0);
+            let sign = match self.dashed.contains(&at) {
+                true => {
+                    let (middle, [from, to]) = (y - 4.5, [x - 5.0, x + 11.0]);
+                    format!("<path class=\"l{at}\" d=\"M{from:.1} {middle:.1}H{to:.1}\"{DASHES}/>")
+                }
+                false => {
+                    let top = y - 9.5;
+                    format!("<rect class=\"f{at}\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"10\" height=\"10\" rx=\"2\"/>")
+                }
+            };
+            writeln!(text, "{sign}<text class=\"ink\" x=\"{left:.1}\" y=\"{y:.1}\">{name}</text>")
+                .expect("strings do not fail");
             x += length;
         }
         (text, y - top + 24.0)

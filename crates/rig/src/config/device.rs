@@ -192,7 +192,7 @@ fn user_bytes(from: &Layered, geometry: &Geometry) -> Result<Bytes, ConfigError>
         Some(user) => ("device.user_bytes", user),
         None => {
             let key = "device.over_provisioning";
-            let share = from.within(key, 0.0, 100.0)?;
+            let share = from.share(key, 100.0)?;
             (key, Bytes((array.0 as f64 / (1.0 + share)) as u64))
         }
     };

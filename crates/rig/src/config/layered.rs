@@ -183,6 +183,12 @@ impl Layered {
         }
     }
 
+    /// A share of something, from 0 to so many times of it: who has per cent in mind is told what they are here.
+    pub(super) fn share(&self, key: &str, most: f64) -> Result<f64, ConfigError> {
+        let value = f64::read(&self.setting(key).value, key).filter(|share| (0.0..=most).contains(share));
+        value.ok_or_else(|| self.refuse(key, format!("a share from 0 to {most} (0.1 is 10 %)")))
+    }
+
     /// A key's value, or `None` where it holds this word.
     pub(super) fn get_unless<T: Field>(&self, key: &str, word: &str) -> Result<Option<T>, ConfigError> {
         self.nth_unless(key, word, 0, 1)
@@ -310,6 +316,10 @@ mod tests {
                 "run.seed is \"9223372036854775808\"; expected a whole number from 0 to 9223372036854775807",
             ),
             ("run.seed=-", "run.seed is \"-\"; expected a whole number"),
+            (
+                "device.over_provisioning=10%",
+                "device.over_provisioning is \"10%\"; expected a share from 0 to 100 (0.1 is 10 %)",
+            ),
             ("device.memory_flips=few", "device.memory_flips is \"few\"; expected a number from 0 to 1"),
         ] {
             assert_eq!(refusal(set), Some(format!("--set: {expected}")));

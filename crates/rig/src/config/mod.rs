@@ -24,6 +24,7 @@ mod origin;
 mod processor;
 mod resolved;
 mod rings;
+mod room;
 mod run;
 mod schema;
 #[cfg(test)]

@@ -315,6 +315,21 @@ impl Resolved {
         })
     }
 
+    /// Keys that somebody gave a value, and the value without the quotes of a text: not those by which a summary calls its run, nor where a
+    /// time line goes.
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let is_given = |(key, setting): &(&Key, &Setting)| {
+            !setting.origin.is_shipped() && !CALLED_BY.contains(&key.path.as_str()) && key.path != "run.timeline_file"
+        };
+        self.shown().filter(is_given).map(|(key, setting)| {
+            let value = match &setting.value {
+                Value::Text(text) => text.clone(),
+                other => other.to_string(),
+            };
+            (key.path.as_str(), value)
+        })
+    }
+
     /// What the workloads that are in files are, for a record that needs none of them.
     fn recipes(&self) -> Value {
         let is_named = |phase: &Phase| Workload::named(&phase.written).is_some();
@@ -327,7 +342,7 @@ impl Resolved {
     }
 
     /// All of it as a configuration file, which resolves to the same again without any other file. Comments tell where each value comes
-    /// from.
+    /// from, and what its key means.
     pub fn to_toml(&self) -> String {
         let (mut text, mut table) = (String::new(), "");
         for (key, setting) in self.shown() {
@@ -338,8 +353,9 @@ impl Resolved {
             }
             // A file's name may hold a line break, a comment may not.
             let origin = setting.origin.to_string().replace(char::is_control, " ");
+            let note = if key.note.is_empty() { String::new() } else { format!("; {}", key.note) };
             let recipes = (key.path == run::RECIPE).then(|| self.recipes());
-            text += &format!("{name} = {} # {origin}\n", recipes.as_ref().unwrap_or(&setting.value));
+            text += &format!("{name} = {} # {origin}{note}\n", recipes.as_ref().unwrap_or(&setting.value));
         }
         text
     }
@@ -359,8 +375,12 @@ impl Resolved {
                     return from.refuse("cache.size_bytes", expected);
                 }
                 let derived = from.setting("device.user_bytes").value.is_text("derived");
+                let share = derived.then(|| from.get("device.over_provisioning").unwrap_or_default());
                 let key = if derived { "device.over_provisioning" } else { "device.user_bytes" };
-                from.refuse(key, format!("a value that leaves the firmware room: {error}"))
+                from.refuse(
+                    key,
+                    format!("a value that leaves the firmware room: {error}{}", self.way_out(error, share)),
+                )
             }
             DrawError::FewErases(left) => {
                 let least = left + cycles_before(self.device.faults.as_ref());
@@ -384,6 +404,10 @@ impl Resolved {
         self.layered.refuse(&format!("device.power.{}", error.field), error.expected.clone())
     }
 }
+
+/// Keys whose values a summary has under names of its own.
+const CALLED_BY: [&str; 6] =
+    ["platform.architecture", "platform.device", "platform.processor", "run.seed", "run.world", "workload.phases"];
 
 /// Reads are sent into programs, and second transactions to busy dies, only where the die has such commands.
 fn check_device_can(from: &Layered, device: &Device, settings: &firmware::Settings) -> Result<(), ConfigError> {

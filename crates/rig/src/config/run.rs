@@ -340,7 +340,12 @@ fn unusable(from: &Layered, name: &str, (index, count): (usize, usize), error: &
     }
     // Of what the run cut out of the drive a key says where it ends at most.
     let is_of_room = ["region", "capacity", "pattern.regions"].contains(&&**field);
-    from.refuse(key, if is_of_room { format!("{expected} ({field} was {found})") } else { expected.clone() })
+    let expected = match () {
+        () if is_of_room => format!("{expected} ({field} was {found})"),
+        () if key.ends_with("_fraction") => format!("{expected} (0.1 is 10 %)"),
+        () => expected.clone(),
+    };
+    from.refuse(key, expected)
 }
 
 #[cfg(test)]
