@@ -76,13 +76,7 @@ pub fn combined(phases: &[Summary], pages: FlashPages) -> Summary {
         flash: last.flash.as_ref().map(|_| shares.flash()),
         write_amplification: shares.amplification(),
         gc: last.gc.as_ref().map(|_| shares.gc()),
-        journal: last.journal.as_ref().map(|journal| Journal {
-            // Like the wear of the drive, counted from its first day.
-            erase_count_min: journal.erase_count_min,
-            erase_count_max: journal.erase_count_max,
-            checkpoints: shares.count(|phase| phase.journal.as_ref().map_or(0, |journal| journal.checkpoints)),
-            pages: shares.count(|phase| phase.journal.as_ref().map_or(0, |journal| journal.pages)),
-        }),
+        journal: last.journal.as_ref().map(|journal| shares.journal(journal)),
         media: shares.media(last.media.as_ref()),
         // Intervals are counted from the beginning of their phase.
         samples: Vec::new(),
@@ -113,6 +107,16 @@ impl Shares<'_> {
     /// A second of all time, where requests come at their own times in all of it.
     fn arrivals(&self) -> Option<f64> {
         self.phases.iter().map(|(share, phase)| Some(share * phase.arrivals_per_s?)).sum()
+    }
+
+    fn journal(&self, last: &Journal) -> Journal {
+        Journal {
+            // Like the wear of the drive, counted from its first day.
+            erase_count_min: last.erase_count_min,
+            erase_count_max: last.erase_count_max,
+            checkpoints: self.count(|phase| phase.journal.as_ref().map_or(0, |journal| journal.checkpoints)),
+            pages: self.count(|phase| phase.journal.as_ref().map_or(0, |journal| journal.pages)),
+        }
     }
 
     fn count(&self, of: impl Fn(&Summary) -> u64) -> u64 {
