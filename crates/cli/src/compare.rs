@@ -15,7 +15,7 @@ pub(crate) struct CompareArguments {
     /// Results: what --json of run or replay has written. The first is what the others are measured by
     #[arg(required = true, value_name = "FILE")]
     results: Vec<PathBuf>,
-    /// Compares each phase with those of its name, instead of all phases of a result together
+    /// Compares each phase with those of its name (the second of a name with second ones), instead of all phases of a result together
     #[arg(long)]
     phases: bool,
     /// Only figures whose names have this in them
@@ -156,11 +156,23 @@ fn read(path: &Path) -> anyhow::Result<Kept> {
     if !value.is_object() {
         return Err(refused("no JSON object; expected the result of a run".into()));
     }
-    let Beside { phases, fault } = serde_json::from_str(&text).map_err(unread)?;
+    let Beside { mut phases, fault } = serde_json::from_str(&text).map_err(unread)?;
     if let Some(fault) = fault {
         return Err(refused(format!("the run found a fault ({fault}); expected one that ended well")));
     }
+    number_again(&mut phases);
     Ok(Kept { whole: Summary::from_json(&text).map_err(unread)?, phases })
+}
+
+/// Numbers the phases of a workload that a run has more than once, from the second on: each is compared with its own kind.
+fn number_again(phases: &mut [Summary]) {
+    for at in (1..phases.len()).rev() {
+        let (before, later) = phases.split_at_mut(at);
+        let before = before.iter().filter(|other| other.workload == later[0].workload).count();
+        if let Some(name) = later[0].workload.as_mut().filter(|_| before > 0) {
+            *name += &format!(" ({})", before + 1);
+        }
+    }
 }
 
 /// Which of the others are the first run again, bit for bit.

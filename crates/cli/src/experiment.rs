@@ -6,7 +6,9 @@ use crate::index::{self, INDEX};
 use crate::progress::Runs;
 use crate::table::grid;
 use clap::Args;
-use lab::{EXPERIMENTS, Experiment, LabError, Orders, Outcome, Placement, Placing, PlacingOrders, Size, Tried};
+use lab::{
+    EXPERIMENTS, Experiment, Incomplete, LabError, Orders, Outcome, Placement, Placing, PlacingOrders, Size, Tried,
+};
 use report::Page;
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -280,6 +282,7 @@ impl Carried {
         };
         text += &outcome.unreached.iter().map(|said| format!("\n  NOT reached: {said}\n")).collect::<String>();
         text += &unsteady(outcome);
+        text += &incomplete(outcome);
         text += &idle(outcome);
         for line in experiment.text.trim().lines() {
             text += &format!("\n  {line}");
@@ -335,6 +338,25 @@ fn unsteady(outcome: &Outcome) -> String {
              their\n  figures are those of the last rounds\n"
         ),
     }
+}
+
+/// Says of how many phases nothing counted, and of how many the samples end too early.
+fn incomplete(outcome: &Outcome) -> String {
+    let Incomplete { phases, nothing_counted, samples_cut } = outcome.incomplete;
+    let mut said = String::new();
+    if nothing_counted > 0 {
+        said += &format!(
+            "\n  NOTHING counted: of {nothing_counted} of {phases} phases no request completed in the part that counts \
+             (workload.warm_up_*,\n  workload.duration_ms, run.round); their figures are those of no request\n"
+        );
+    }
+    if samples_cut > 0 {
+        said += &format!(
+            "\n  CUT short: of {samples_cut} of {phases} phases the samples end after the most intervals that there may be \
+             (run.series_ms), and\n  the run went on\n"
+        );
+    }
+    said
 }
 
 /// Says of which axes the rows differ by their labels only.

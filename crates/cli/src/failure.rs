@@ -124,10 +124,7 @@ fn code(error: &anyhow::Error) -> u8 {
     if error.is::<FaultFound>() {
         return FAULT;
     }
-    match session(error) {
-        None | Some(SessionError::Build(_) | SessionError::Unsendable(..) | SessionError::TimeIsOver) => UNUSABLE,
-        Some(_) => FAULT,
-    }
+    if session(error).is_none_or(SessionError::is_input) { UNUSABLE } else { FAULT }
 }
 
 fn advice(error: &anyhow::Error) -> Option<String> {

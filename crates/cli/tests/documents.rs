@@ -263,6 +263,8 @@ fn the_page_on_summaries_lists_every_key() {
         "trace.namespace_devices",
         "cores.busiest.",
         "locks.stalled_mean",
+        "flash.cached_operations",
+        "flash.suspensions",
         "recovery.drained.",
         "classes.",
     ];

@@ -1,7 +1,7 @@
 //! What can be wrong with an experiment: its file, its settings, one of its runs, or where its results go.
 
+use rig::PlanError;
 use rig::config::ConfigError;
-use rig::{PlanError, SessionError};
 use thiserror::Error;
 use workload::replay::TraceError;
 
@@ -96,10 +96,25 @@ pub enum LabError {
     #[error("{}", of_trace(.0))]
     Trace(#[source] Box<TraceError>),
     /// A figure that no run has.
-    #[error(
-        "{file}:{line}: metric {metric}: no run has {value}; expected figures of a run's summary (`run --json -` shows them)"
-    )]
+    #[error("{file}:{line}: metric {metric}: no run has {value}; expected {expected}")]
     Absent {
+        /// The file.
+        file: String,
+        /// From one.
+        line: usize,
+        /// The metric.
+        metric: String,
+        /// Its expression, or the figure in it.
+        value: String,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// A metric that has its figures, but no value.
+    #[error(
+        "{file}:{line}: metric {metric}: {value} has no finite value in any run (a division by zero, or beyond 1.8e308); expected one \
+         in one run at least"
+    )]
+    NotFinite {
         /// The file.
         file: String,
         /// From one.
@@ -109,19 +124,16 @@ pub enum LabError {
         /// Its expression.
         value: String,
     },
-    /// A metric that has its figures, but no value.
+    /// A placement whose runs counted nothing, though it is the best.
     #[error(
-        "{file}:{line}: metric {metric}: {value} divides by zero in every run; expected a divisor that one run at least has above it"
+        "{point}: no request of {workload} counted in any of its runs; expected runs that count some (workload.duration_ms, workload.ios, \
+         workload.warm_up_*)"
     )]
-    DividesByZero {
-        /// The file.
-        file: String,
-        /// From one.
-        line: usize,
-        /// The metric.
-        metric: String,
-        /// Its expression.
-        value: String,
+    NothingCounted {
+        /// Which search, and on how many cores.
+        point: String,
+        /// The workload.
+        workload: String,
     },
     /// Results that cannot be kept.
     #[error("{path}: {reason}; expected a place that can be written")]
@@ -137,7 +149,7 @@ impl LabError {
     /// Whether the input is to blame, and not a run that found a fault.
     pub fn is_input(&self) -> bool {
         match self {
-            LabError::Run { error, .. } => !matches!(&**error, PlanError::Session(error) if !is_of_building(error)),
+            LabError::Run { error, .. } => !matches!(&**error, PlanError::Session(error) if !error.is_input()),
             _ => true,
         }
     }
@@ -150,8 +162,4 @@ fn of_trace(error: &TraceError) -> String {
         TraceError::Option { path, option } => format!("{}: {option}", path.display()),
         error => error.to_string(),
     }
-}
-
-fn is_of_building(error: &SessionError) -> bool {
-    matches!(error, SessionError::Build(_))
 }

@@ -312,7 +312,7 @@ fn axes(raw: &[file::Axis], spans: &Spans<'_>) -> Result<Vec<Axis>, LabError> {
             }
             (None, true, false) => {
                 let choices = axis.choice.iter().enumerate();
-                choices.map(|(at, choice)| chosen(index, at, choice, spans)).collect()
+                choices.map(|(at, choice)| chosen(index, at, choice, spans)).collect::<Result<_, _>>()?
             }
             _ => return Err(spans.refuse("axis", &axis.name, "an axis with key and values, or one with choices")),
         };
@@ -325,17 +325,24 @@ fn axes(raw: &[file::Axis], spans: &Spans<'_>) -> Result<Vec<Axis>, LabError> {
 }
 
 fn keyed(key: &Spanned<String>, value: &Spanned<toml::Value>, spans: &Spans<'_>) -> Result<AxisValue, LabError> {
-    if value.get_ref().as_float().is_some_and(|number| !number.is_finite()) {
-        return Err(spans.refuse("axis.values", value, "a finite number"));
-    }
+    check_finite("axis.values", value, spans)?;
     let line = spans.line(value);
     let set = Assignment { key: key.get_ref().clone(), line, value: spans.written(value).to_owned() };
     Ok(AxisValue { shown: json(value.get_ref()), set: vec![set], group: None, quick: true, tiny: true })
 }
 
-fn chosen(axis: usize, at: usize, choice: &file::Choice, spans: &Spans<'_>) -> AxisValue {
+fn chosen(axis: usize, at: usize, choice: &file::Choice, spans: &Spans<'_>) -> Result<AxisValue, LabError> {
+    check_finite("axis.choice", &choice.name, spans)?;
     let set = spans.assignments(&["axis", &axis.to_string(), "choice", &at.to_string(), "set"]);
-    AxisValue { shown: json(choice.name.get_ref()), set, group: choice.group.clone(), quick: true, tiny: true }
+    Ok(AxisValue { shown: json(choice.name.get_ref()), set, group: choice.group.clone(), quick: true, tiny: true })
+}
+
+/// Refuses a number that rows cannot show: JSON has none such.
+fn check_finite(key: &str, value: &Spanned<toml::Value>, spans: &Spans<'_>) -> Result<(), LabError> {
+    match value.get_ref().as_float() {
+        Some(number) if !number.is_finite() => Err(spans.refuse(key, value, "a finite number")),
+        _ => Ok(()),
+    }
 }
 
 /// Marks which values the smaller forms have.
@@ -431,16 +438,15 @@ fn scale_of(axes: &[Axis], name: &Spanned<String>, spans: &Spans<'_>) -> Result<
 
 /// Axes and the value that is meant of each.
 fn selection(
-    raw: &BTreeMap<Spanned<String>, toml::Value>,
+    raw: &BTreeMap<Spanned<String>, Spanned<toml::Value>>,
     axes: &[Axis],
     key: &str,
     spans: &Spans<'_>,
 ) -> Result<Vec<(usize, Value)>, LabError> {
-    let select = |(name, value): (&Spanned<String>, &toml::Value)| {
+    let select = |(name, value): (&Spanned<String>, &Spanned<toml::Value>)| {
         let axis = axis_named(axes, key, name, spans)?;
-        let value = json(value);
-        check_shown(&value, axes[axis].shown(), (key, name), spans)?;
-        Ok((axis, value))
+        check_shown(value, axes[axis].shown(), &format!("{key}.{}", name.get_ref()), spans)?;
+        Ok((axis, json(value.get_ref())))
     };
     raw.iter().map(select).collect()
 }
@@ -448,13 +454,13 @@ fn selection(
 /// Refuses what is none of the values that rows show, each of which comes with whether those of the quick form show it too: no row
 /// would be meant.
 fn check_shown(
-    wanted: &Value,
+    written: &Spanned<toml::Value>,
     shown: impl IntoIterator<Item = (Value, bool)>,
-    (key, name): (&str, &Spanned<String>),
+    key: &str,
     spans: &Spans<'_>,
 ) -> Result<(), LabError> {
-    let shown: Vec<(Value, bool)> = shown.into_iter().collect();
-    let is_among = |quick: bool| shown.iter().any(|(value, is_quick)| value == wanted && (*is_quick || !quick));
+    let (wanted, shown): (Value, Vec<(Value, bool)>) = (json(written.get_ref()), shown.into_iter().collect());
+    let is_among = |quick: bool| shown.iter().any(|(value, is_quick)| *value == wanted && (*is_quick || !quick));
     if is_among(true) {
         return Ok(());
     }
@@ -462,7 +468,7 @@ fn check_shown(
     let [all, of_quick] = [shown.iter().collect::<Vec<_>>(), of_quick.collect()]
         .map(|values| names(values.iter().map(|(value, _)| value.to_string())));
     let lacks = || format!("{of_quick}: the quick form has no {wanted} (axis.quick)");
-    Err(spans.refuse(key, name, if is_among(false) { lacks() } else { all }))
+    Err(spans.refuse(key, written, if is_among(false) { lacks() } else { all }))
 }
 
 fn search_of(raw: &file::Search, axes: &[Axis], metrics: &[Metric], spans: &Spans<'_>) -> Result<Search, LabError> {
@@ -523,12 +529,12 @@ fn plots(
             Some([low, high]) => Some([column("plot.range", low, true)?, column("plot.range", high, true)?]),
             None => None,
         };
-        let same = |(name, value): (&Spanned<String>, &toml::Value)| -> Result<(String, Value), LabError> {
-            let (column, value) = (column(WHERE, name, false)?, json(value));
+        let same = |(name, value): (&Spanned<String>, &Spanned<toml::Value>)| -> Result<(String, Value), LabError> {
+            let column = column(WHERE, name, false)?;
             if let Some(shown) = shown(axes, references, &column) {
-                check_shown(&value, shown, (WHERE, name), spans)?;
+                check_shown(value, shown, &format!("{WHERE}.{column}"), spans)?;
             }
-            Ok((column, value))
+            Ok((column, json(value.get_ref())))
         };
         let y = raw.y.get_ref();
         if y.is_empty() {

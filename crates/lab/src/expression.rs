@@ -62,19 +62,28 @@ impl Expression {
         }
     }
 
-    /// Whether it has no value although no figure lacks: of finite figures that is a division by zero.
-    pub(crate) fn divides_by_zero(&self, scopes: &Scopes<'_>) -> bool {
+    /// Whether it has no value although no figure lacks: of finite figures that is a division by zero, or more than numbers hold.
+    pub(crate) fn is_not_finite(&self, scopes: &Scopes<'_>) -> bool {
         matches!(self.list(scopes).as_deref(), Some([value]) if !value.is_finite())
+    }
+
+    /// The paths in it, each with whether something stands for it where it is not there.
+    pub(crate) fn paths(&self) -> Vec<(&[String], bool)> {
+        match self {
+            Expression::Number(_) => Vec::new(),
+            Expression::Path(path) => vec![(path, false)],
+            Expression::Call(Function::Or, arguments) => {
+                let first = arguments[0].paths().into_iter().map(|(path, _)| (path, true));
+                first.chain(arguments[1].paths()).collect()
+            }
+            Expression::Call(_, arguments) => arguments.iter().flat_map(Expression::paths).collect(),
+            Expression::Binary(_, left, right) => [left.paths(), right.paths()].concat(),
+        }
     }
 
     /// Whether one of these paths is in it.
     pub(crate) fn needs(&self, paths: &[&str]) -> bool {
-        match self {
-            Expression::Number(_) => false,
-            Expression::Path(path) => paths.contains(&path.join(".").as_str()),
-            Expression::Call(_, arguments) => arguments.iter().any(|argument| argument.needs(paths)),
-            Expression::Binary(_, left, right) => left.needs(paths) || right.needs(paths),
-        }
+        self.paths().iter().any(|(path, _)| paths.contains(&path.join(".").as_str()))
     }
 
     fn list(&self, scopes: &Scopes<'_>) -> Option<Vec<f64>> {
@@ -310,17 +319,18 @@ mod tests {
     }
 
     #[test]
-    fn a_division_by_zero_is_told_from_a_figure_that_lacks() {
+    fn a_division_by_zero_and_what_no_number_holds_are_told_from_a_figure_that_lacks() {
         let run = json!({"iops": 10.0, "writes": 0, "list": [1, 2]});
         for (text, expected) in [
             ("iops / writes", true),
             ("writes / writes", true),
             ("sum(list / writes)", true),
+            ("iops * 1e308 * 1e308", true),
             ("iops / nothing", false),
             ("list / writes", false),
             ("iops / 2", false),
         ] {
-            assert_eq!(Expression::parse(text).unwrap().divides_by_zero(&[&run]), expected, "{text}");
+            assert_eq!(Expression::parse(text).unwrap().is_not_finite(&[&run]), expected, "{text}");
         }
     }
 

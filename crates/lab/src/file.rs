@@ -135,7 +135,7 @@ pub(crate) struct Metric {
     pub(crate) reckoned: bool,
     /// The row with these values, and otherwise its own, that the figure is divided by.
     #[serde(default)]
-    pub(crate) relative_to: BTreeMap<Spanned<String>, toml::Value>,
+    pub(crate) relative_to: BTreeMap<Spanned<String>, Spanned<toml::Value>>,
     /// The axis with whose value the first row's figure grows in proportion.
     pub(crate) scaled_with: Option<Spanned<String>>,
     /// The axis over whose values the figure is how far apart the rows are: highest less lowest, over their mean.
@@ -167,7 +167,7 @@ pub(crate) struct Plot {
     pub(crate) panels: Vec<Spanned<String>>,
     /// The rows that are drawn; all, where it is absent.
     #[serde(default, rename = "where")]
-    pub(crate) only: BTreeMap<Spanned<String>, toml::Value>,
+    pub(crate) only: BTreeMap<Spanned<String>, Spanned<toml::Value>>,
 }
 
 /// How rows are drawn.

@@ -38,5 +38,5 @@ pub use idle::Idle;
 pub use placement::{Placement, Placements, Seats, placements};
 pub use placing::{Placing, PlacingOrders, Search, Tried};
 pub use reference::{Sheet, sheets};
-pub use result::Outcome;
+pub use result::{Incomplete, Outcome};
 pub use runner::{Orders, Progress};

@@ -156,13 +156,13 @@ pub(crate) fn find(architecture: &str, processor: &str, cores: u16) -> Option<Ve
     all.retain(|table| table.architecture == architecture && table.processor == processor);
     let rows = all.into_iter().flat_map(|table| table.placement);
     let placement = rows.filter(|placement| placement.cores <= cores).max_by_key(|placement| placement.cores)?;
-    Some(assignments(&placement.seats, 1))
+    Some(assignments(&placement.seats, |_| 1))
 }
 
-/// Seats as configuration keys, which stand on a line of some file.
-pub(crate) fn assignments(seats: &Seats, line: usize) -> Vec<Assignment> {
-    let assign = |key: String, value: String| Assignment { key, line, value };
+/// Seats as configuration keys, those of each group on a line of some file.
+pub(crate) fn assignments(seats: &Seats, line: impl Fn(&str) -> usize) -> Vec<Assignment> {
     let keys = |(group, cores): (&String, &Vec<u16>)| {
+        let assign = |key: String, value: String| Assignment { key, line: line(group), value };
         [
             assign(format!("threads.{group}"), cores.len().to_string()),
             assign(format!("placement.{group}"), format!("{cores:?}")),

@@ -6,9 +6,9 @@ use crate::file::{Assignment, RowsOf};
 use crate::placement;
 use crate::runner::Progress;
 use crate::store::fnv;
-use crate::traces::{self, Recorded};
+use crate::traces::{self, Opened, Recorded};
 use crate::varied::{check_sets, key_of};
-use rig::config::{ConfigError, Layers, Resolved, World};
+use rig::config::{ConfigError, Layers, Resolved, Row, World};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,6 +18,7 @@ use workload::replay::Trace;
 const COMBINATIONS_MAX: usize = 10_000;
 
 /// One run.
+#[derive(Clone)]
 pub(crate) struct Point {
     /// Of each axis the value that it has.
     pub(crate) values: Vec<Value>,
@@ -29,6 +30,7 @@ pub(crate) struct Point {
 }
 
 /// A trace in place of a workload.
+#[derive(Clone)]
 pub(crate) struct Replayed {
     pub(crate) trace: Trace,
     /// What tells it from others.
@@ -41,11 +43,11 @@ pub(crate) struct Replayed {
 }
 
 impl Replayed {
-    fn open(recorded: &Recorded<'_>, resolved: &Resolved) -> Result<Replayed, LabError> {
-        let trace = recorded.open(resolved.device.namespaces[0])?;
-        let digest = trace.digest();
-        let phase = recorded.phase(&resolved.phases).expect("it stands beside one");
-        Ok(Replayed { trace, digest, name: recorded.name(), relation: recorded.relation(), phase })
+    /// The trace, where the run has a workload that it stands beside.
+    fn beside(recorded: &Recorded<'_>, resolved: &Resolved, opened: &mut Opened) -> Result<Option<Replayed>, LabError> {
+        let Some(phase) = recorded.phase(&resolved.phases) else { return Ok(None) };
+        let (trace, digest) = opened.open(recorded, resolved.device.namespaces[0])?;
+        Ok(Some(Replayed { trace, digest, name: recorded.name(), relation: recorded.relation(), phase }))
     }
 }
 
@@ -74,20 +76,22 @@ pub(crate) fn tasks(experiment: &Experiment, given: &Given<'_>) -> Result<Vec<Ta
         None => Vec::new(),
     };
     let counts = counts(experiment, given.size)?;
-    let (mut tasks, mut drawn): (Vec<(Vec<usize>, Task)>, _) = (Vec::new(), BTreeSet::new());
+    let mut tasks: Vec<(Vec<usize>, Task)> = Vec::new();
+    let (mut drawn, mut opened) = (BTreeSet::new(), Opened::default());
     let combinations = combinations(&counts);
     let total = combinations.len();
     for (indices, done) in combinations.into_iter().zip(1..) {
         let chosen: Vec<&AxisValue> =
             indices.iter().zip(&experiment.axes).map(|(&at, axis)| nth(axis, at, given.size)).collect();
-        let mut points = vec![point(experiment, given, &chosen, None)?];
-        for replayed in &found {
-            if replayed.phase(&points[0].resolved.phases).is_some() {
-                points.push(point(experiment, given, &chosen, Some(replayed))?);
+        let mut points = vec![point(experiment, given, &chosen)?];
+        for recorded in &found {
+            if let Some(replayed) = Replayed::beside(recorded, &points[0].resolved, &mut opened)? {
+                let trace = Some(replayed);
+                points.push(Point { trace, ..points[0].clone() });
             }
         }
         if given.drawn {
-            points.iter().try_for_each(|point| draw(point, &mut drawn))?;
+            draw(&points[0], &mut drawn)?;
         }
         (given.watch)(&Progress::Checked { done, total });
         let Some(search) = &experiment.search else {
@@ -106,7 +110,36 @@ pub(crate) fn tasks(experiment: &Experiment, given: &Given<'_>) -> Result<Vec<Ta
     }
     let tasks: Vec<Task> = tasks.into_iter().map(|(_, task)| task).collect();
     check_beside(experiment, given, &tasks)?;
+    check_keys(experiment, &tasks)?;
     Ok(tasks)
+}
+
+/// Refuses a metric with a figure below `config` that no run's configuration has. Where another stands for it, its key may hold none.
+fn check_keys(experiment: &Experiment, tasks: &[Task]) -> Result<(), LabError> {
+    for metric in &experiment.metrics {
+        for (path, is_replaced) in metric.value.paths() {
+            let Some(("config", key)) = path.split_first().map(|(first, rest)| (first.as_str(), rest)) else {
+                continue;
+            };
+            let is_it = |row: &Row| {
+                let (names, is_figure) = (row.key.split('.'), row.figure.is_some());
+                (is_figure || is_replaced)
+                    && names.clone().count() == key.len()
+                    && names.zip(key).all(|(name, wanted)| name == wanted || wanted == "*")
+            };
+            let mut points = tasks.iter().flat_map(|task| &task.steps).flatten();
+            if !points.any(|point| point.resolved.rows().any(|row| is_it(&row))) {
+                return Err(LabError::Absent {
+                    file: experiment.file.clone(),
+                    line: metric.line,
+                    metric: metric.name.clone(),
+                    value: path.join("."),
+                    expected: "a key that `flashloom describe` lists, of a number, a size, a time, true or false",
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Refuses a trace beside a workload that no run has, in this form or another; one that the user's assignments have taken away is not
@@ -172,12 +205,7 @@ fn combinations(counts: &[usize]) -> Vec<Vec<usize>> {
     })
 }
 
-fn point(
-    experiment: &Experiment,
-    given: &Given<'_>,
-    chosen: &[&AxisValue],
-    recorded: Option<&Recorded<'_>>,
-) -> Result<Point, LabError> {
+fn point(experiment: &Experiment, given: &Given<'_>, chosen: &[&AxisValue]) -> Result<Point, LabError> {
     let shown = |(axis, value): (&Axis, &&AxisValue)| format!("{} {}", axis.name, plain(&value.shown));
     let values: Vec<String> = experiment.axes.iter().zip(chosen).map(shown).collect();
     let named =
@@ -230,9 +258,8 @@ fn point(
         let expected = "nothing: these runs write no time line (`flashloom run --timeline FILE` writes that of one)";
         return Err(failed(resolved.refuse("run.timeline_file", expected)));
     }
-    let trace = recorded.map(|recorded| Replayed::open(recorded, &resolved)).transpose()?;
     let values = chosen.iter().map(|value| value.shown.clone()).collect();
-    Ok(Point { values, named, resolved: Box::new(resolved), trace })
+    Ok(Point { values, named, resolved: Box::new(resolved), trace: None })
 }
 
 /// The commands of each queue, where the file says how many there are on all queues together.

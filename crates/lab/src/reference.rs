@@ -103,7 +103,9 @@ pub(crate) fn rows(experiment: &Experiment, ran: &[Ran<'_>], told: Told) -> Vec<
                 let mut row = head(experiment, ran, place, told);
                 row["series"] = sheet.series().into();
                 // Nothing of it was run.
-                row.entry("steady").and_modify(|steady| *steady = Value::Null);
+                for told in ["reached", "steady"] {
+                    row.entry(told).and_modify(|told| *told = Value::Null);
+                }
                 let scope = sheet.iops(&statistics).map_or_else(
                     || json!({}),
                     |iops| json!({ "iops": iops, "bandwidth": iops * statistics.bytes_mean() }),

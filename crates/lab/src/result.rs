@@ -5,8 +5,8 @@ use crate::experiment::{Experiment, Size};
 use crate::idle::Idle;
 use crate::picture;
 use crate::points::plain;
-use crate::rows::Columns;
-use crate::runner::Orders;
+use crate::rows::{Columns, Ran};
+use crate::runner::{Orders, counted};
 use crate::store::unwritable;
 use files::put;
 use report::{Csv, Field, count};
@@ -27,21 +27,51 @@ pub struct Outcome {
     pub idle: Vec<Idle>,
     /// In words, what a search has not reached.
     pub unreached: Vec<String>,
+    /// Phases that came to less than was asked for.
+    pub incomplete: Incomplete,
     head: Value,
     table: Columns,
     picture: String,
 }
 
+/// What its runs told beside the rows.
+pub(crate) struct Found {
+    /// Of all runs, if it is the same.
+    pub(crate) seed: Option<u64>,
+    pub(crate) traces: Vec<Value>,
+    pub(crate) idle: Vec<Idle>,
+    pub(crate) incomplete: Incomplete,
+    pub(crate) runs: (usize, usize),
+}
+
+/// Phases that came to less than was asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Incomplete {
+    /// Phases of all runs.
+    pub phases: usize,
+    /// Those of which no request counted.
+    pub nothing_counted: usize,
+    /// Those whose samples end before they do.
+    pub samples_cut: usize,
+}
+
+/// Where a kept summary says that its samples were cut: whoever reads them alone cannot tell.
+pub(crate) const SAMPLES_CUT: &str = "samples_cut";
+
+impl Incomplete {
+    pub(crate) fn of(ran: &[Ran<'_>]) -> Incomplete {
+        let phases = || ran.iter().flat_map(|ran| &ran.phases);
+        Incomplete {
+            phases: phases().count(),
+            nothing_counted: phases().filter(|summary| counted(summary) == 0).count(),
+            samples_cut: phases().filter(|summary| summary[SAMPLES_CUT] == true).count(),
+        }
+    }
+}
+
 impl Outcome {
-    pub(crate) fn new(
-        experiment: &Experiment,
-        orders: &Orders<'_>,
-        seed: u64,
-        traces: Vec<Value>,
-        idle: Vec<Idle>,
-        table: Columns,
-        runs: (usize, usize),
-    ) -> Outcome {
+    pub(crate) fn new(experiment: &Experiment, orders: &Orders<'_>, found: Found, table: Columns) -> Outcome {
+        let Found { seed, traces, idle, incomplete, runs } = found;
         let head = json!({
             "experiment": experiment.name,
             "title": experiment.title,
@@ -57,7 +87,7 @@ impl Outcome {
             "idle": idle.iter().map(Idle::to_json).collect::<Value>(),
         });
         let (picture, unreached) = (picture::draw(experiment, &table), unreached(experiment, &table));
-        Outcome { name: experiment.name.clone(), runs, traces, idle, unreached, head, table, picture }
+        Outcome { name: experiment.name.clone(), runs, traces, idle, unreached, incomplete, head, table, picture }
     }
 
     /// The columns of the table.

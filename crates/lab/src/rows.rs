@@ -7,6 +7,9 @@ use crate::points::Point;
 use crate::reference;
 use serde_json::{Map, Value};
 
+/// What a metric is made of.
+const FIGURES: &str = "figures of a run's summary (`run --json -` shows them)";
+
 /// A run that is over.
 pub(crate) struct Ran<'a> {
     pub(crate) point: &'a Point,
@@ -62,7 +65,7 @@ fn reached(summary: &Value) -> &Value {
 pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns, LabError> {
     let told = Told::of(ran);
     let mut rows = Vec::new();
-    let mut divides = vec![false; experiment.metrics.len()];
+    let mut not_finite = vec![false; experiment.metrics.len()];
     for ran in ran {
         let config = configuration(ran.point);
         for (phase, summary) in ran.phases.iter().enumerate() {
@@ -77,24 +80,24 @@ pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns,
             };
             for (interval, scopes) in scopes.iter().enumerate() {
                 let mut cells = head.clone();
-                for (metric, divides) in experiment.metrics.iter().zip(&mut divides) {
+                for (metric, not_finite) in experiment.metrics.iter().zip(&mut not_finite) {
                     let value = metric.value.value(scopes);
-                    *divides |= metric.value.divides_by_zero(scopes);
+                    *not_finite |= metric.value.is_not_finite(scopes);
                     cells.insert(metric.name.clone(), value.map_or(Value::Null, number));
                 }
                 rows.push(Row { cells, place: (phase, interval) });
             }
         }
     }
-    for (metric, divides) in experiment.metrics.iter().zip(divides) {
+    for (metric, not_finite) in experiment.metrics.iter().zip(not_finite) {
         relate(experiment, metric, &mut rows);
         if !rows.is_empty() && rows.iter().all(|row| row.cells[&metric.name].is_null()) {
             let (file, line) = (experiment.file.clone(), metric.line);
             let (metric, value) = (metric.name.clone(), metric.written.clone());
-            return Err(if divides {
-                LabError::DividesByZero { file, line, metric, value }
+            return Err(if not_finite {
+                LabError::NotFinite { file, line, metric, value }
             } else {
-                LabError::Absent { file, line, metric, value }
+                LabError::Absent { file, line, metric, value, expected: FIGURES }
             });
         }
     }
@@ -176,13 +179,13 @@ fn relate(experiment: &Experiment, metric: &Metric, rows: &mut [Row]) {
     }
 }
 
-/// Takes the figures of rows together that differ in one axis only.
+/// Takes the figures of rows together that differ in one axis only, and in what a search has found.
 fn gather(experiment: &Experiment, metric: &Metric, gathered: Gathered, rows: &mut [Row]) {
     let over = &experiment.axes[gathered.axis];
-    let axes = experiment.axes.iter().map(|axis| &axis.name).filter(|name| **name != over.name);
+    let axes = experiment.axes.iter().map(|axis| &axis.name);
     let mut same: Vec<&str> = axes.chain(over.group.iter().filter(|_| gathered.in_group)).map(String::as_str).collect();
     same.extend(["series", "phase", "workload_source"]);
-    same.retain(|name| *name != over.name);
+    same.retain(|name| *name != over.name && experiment.axis(name).is_none_or(|axis| !is_found(experiment, axis)));
     let alike = |one: &Row, other: &Row| {
         one.place == other.place && same.iter().all(|name| one.cells.get(*name) == other.cells.get(*name))
     };
@@ -203,6 +206,12 @@ fn gather(experiment: &Experiment, metric: &Metric, gathered: Gathered, rows: &m
     }
 }
 
+/// Whether an axis is one along which the file has something looked for: its value in a row is a result, as figures are, and rows
+/// that differ in it are no others.
+fn is_found(experiment: &Experiment, axis: usize) -> bool {
+    experiment.search.as_ref().is_some_and(|search| search.axis == axis)
+}
+
 /// The row that a row is related to: the first that agrees with it in everything but the axes of the relation.
 fn reference(experiment: &Experiment, metric: &Metric, rows: &[Row], at: usize) -> Option<usize> {
     let agrees = |row: &Row| {
@@ -211,7 +220,7 @@ fn reference(experiment: &Experiment, metric: &Metric, rows: &[Row], at: usize) 
             let name = &experiment.axes[index].name;
             match metric.relative_to.iter().find(|(axis, _)| *axis == index) {
                 Some((_, wanted)) => row.cells[name] == *wanted,
-                None => metric.scaled_with == Some(index) || same(name),
+                None => metric.scaled_with == Some(index) || is_found(experiment, index) || same(name),
             }
         };
         row.place == rows[at].place

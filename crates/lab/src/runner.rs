@@ -4,7 +4,7 @@ use crate::LabError;
 use crate::experiment::{Experiment, Size};
 use crate::idle::idle;
 use crate::points::{Given, Point, Replayed, Task, tasks};
-use crate::result::Outcome;
+use crate::result::{Found, Incomplete, Outcome, SAMPLES_CUT};
 use crate::rows::{Ran, phase_values, table};
 use crate::store::Store;
 use host::{Pace, Phase, Rounds};
@@ -68,19 +68,17 @@ impl Experiment {
         let total = tasks.iter().flat_map(|task| &task.steps).map(Vec::len).sum();
         let crew =
             Crew { experiment: self, orders, store, total, done: AtomicUsize::new(0), kept: AtomicUsize::new(0) };
-        let seed = tasks.iter().flat_map(|task| &task.steps).flatten().next().map_or(0, |point| point.resolved.seed);
         let ran = crew.work(&tasks)?;
-        let mut traces: Vec<Value> = Vec::new();
-        for pair in ran.iter().filter_map(|one| beside(one, &ran)) {
-            // The pair is the same in every series.
-            if traces.iter().all(|known| ["workload", "trace"].iter().any(|key| known[*key] != pair[*key])) {
-                traces.push(pair);
-            }
-        }
         let kept = crew.kept.into_inner();
         let columns = table(self, &ran)?;
-        let runs = (crew.done.into_inner(), kept);
-        Ok(Outcome::new(self, orders, seed, traces, idle(self, &ran), columns, runs))
+        let found = Found {
+            seed: seed(&tasks),
+            traces: traces_beside(&ran),
+            idle: idle(self, &ran),
+            incomplete: Incomplete::of(&ran),
+            runs: (crew.done.into_inner(), kept),
+        };
+        Ok(Outcome::new(self, orders, found, columns))
     }
 
     /// Resolves every configuration without running any; how many there are. `drawn` also draws every device, which takes longer and
@@ -92,6 +90,24 @@ impl Experiment {
         let tasks = tasks(self, &Given { size, sets: &[], traces: None, drawn, watch: &|_| {} })?;
         Ok(tasks.iter().flat_map(|task| &task.steps).map(Vec::len).sum())
     }
+}
+
+/// The seed of all runs, if it is the same.
+fn seed(tasks: &[Task]) -> Option<u64> {
+    let mut seeds = tasks.iter().flat_map(|task| &task.steps).flatten().map(|point| point.resolved.seed);
+    let first = seeds.next()?;
+    seeds.all(|seed| seed == first).then_some(first)
+}
+
+/// The traces that were replayed, each beside a workload once: the pair is the same in every series.
+fn traces_beside(ran: &[Ran<'_>]) -> Vec<Value> {
+    let mut traces: Vec<Value> = Vec::new();
+    for pair in ran.iter().filter_map(|one| beside(one, ran)) {
+        if traces.iter().all(|known| ["workload", "trace"].iter().any(|key| known[*key] != pair[*key])) {
+            traces.push(pair);
+        }
+    }
+    traces
 }
 
 /// Which trace was replayed in place of which workload, and what that means.
@@ -207,7 +223,13 @@ pub(crate) fn run(point: &Point) -> Result<Vec<Value>, LabError> {
             None => generated(&resolved.phases[summaries.len()], &value),
             Some(replayed) => figures(&replayed.trace.summary().statistics),
         };
+        if summary.samples_cut {
+            value[SAMPLES_CUT] = true.into();
+        }
         summaries.push(value);
+    }
+    if device.audit {
+        session.check_invariants().map_err(|error| failed(error.into()))?;
     }
     Ok(summaries)
 }

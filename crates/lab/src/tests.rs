@@ -1,6 +1,7 @@
 //! Every experiment in its smallest form, and what a wrong file is told.
 
 mod axes;
+mod told;
 
 use crate::file;
 use crate::{EXPERIMENTS, Experiment, Idle, LabError, Orders, Outcome, Progress, Size, placements};
@@ -384,7 +385,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
             "scaled_with = \"deep\"",
             "metric.scaled_with is \"deep\"; expected one of depth, series",
         ),
-        ("{ series = \"plain\" }", "{ series = \"none\" }", "expected one of \"xor\", \"plain\""),
+        ("{ series = \"plain\" }", "{ series = \"none\" }", "series is \"none\"; expected one of \"xor\", \"plain\""),
         (
             "scaled_with = \"depth\"",
             "scaled_with = \"series\"",

@@ -3,6 +3,8 @@
 use crate::LabError;
 use crate::file::{self, Spans};
 use rig::config::{ConfigError, Phase};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::{Path, PathBuf};
 use toml::Spanned;
 use units::is_called;
@@ -102,6 +104,30 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
+/// What makes a trace: its file, format, unit, and the sectors of the drive.
+type ReadAs = (PathBuf, Option<String>, Option<&'static str>, u64);
+
+/// Traces that were read, each once for all runs that replay it, with their digests.
+#[derive(Default)]
+pub(crate) struct Opened(BTreeMap<ReadAs, (Trace, u64)>);
+
+impl Opened {
+    /// A trace on a drive of so many sectors, and its digest.
+    pub(crate) fn open(&mut self, recorded: &Recorded<'_>, sectors: u64) -> Result<(Trace, u64), LabError> {
+        let Wanted { format, unit, .. } = recorded.wanted;
+        let read_as = (recorded.path.clone(), format.clone(), unit.map(TimeUnit::name), sectors);
+        let opened = match self.0.entry(read_as) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let trace = recorded.open(sectors)?;
+                let digest = trace.digest();
+                new.insert((trace, digest))
+            }
+        };
+        Ok(opened.clone())
+    }
+}
+
 impl Recorded<'_> {
     /// Its file, for tables.
     pub(crate) fn name(&self) -> String {
@@ -119,7 +145,7 @@ impl Recorded<'_> {
     }
 
     /// Its requests, all devices in one address space, folded into a drive of so many sectors.
-    pub(crate) fn open(&self, sectors: u64) -> Result<Trace, LabError> {
+    fn open(&self, sectors: u64) -> Result<Trace, LabError> {
         let options = Options {
             format: self.wanted.format.as_deref().and_then(format_named),
             unit: self.wanted.unit,

@@ -101,7 +101,8 @@ impl Summary {
         shares.extend(threads.map(|(index, thread)| (format!("machine thread {index}"), thread.utilisation)));
         shares.extend(self.bounds().iter().map(|bound| (bound.resource.clone(), bound.utilisation)));
         if let Some(cores) = &self.cores {
-            shares.extend(cores.utilisation.iter().enumerate().map(|(core, share)| (format!("core {core}"), *share)));
+            let each = cores.utilisation.iter().enumerate();
+            shares.extend(each.map(|(at, share)| (format!("core {at} of those that a thread lives on"), *share)));
             let groups = cores.busiest.iter().flat_map(|core| core.groups.iter());
             shares.extend(groups.map(|(group, share)| (format!("the busiest core ({group})"), *share)));
         }

@@ -13,7 +13,7 @@ pub struct Cores {
     pub count: u32,
     /// Cores in a turn, averaged over time.
     pub active_mean: f64,
-    /// Share of its time that each core is in a turn, in core order.
+    /// Share of its time that each core is in a turn, of the cores that a thread lives on, in their order.
     pub utilisation: Vec<f64>,
     /// The core that the bound [`BUSIEST_CORE`] is of; absent where there is no such bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]

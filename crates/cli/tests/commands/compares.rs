@@ -67,6 +67,26 @@ fn each_phase_is_compared_with_its_own_kind() {
     assert!(!ended.out.contains("workload"), "it is the same in each table: {ended:?}");
 }
 
+/// All of a workload stood side by side, as though each were of another run.
+#[test]
+fn phases_of_a_workload_that_a_run_has_twice_are_compared_in_their_order() {
+    let files = ["deepflash", "layered"].map(|name| {
+        let path = file(&format!("twice-{name}.json"), b"");
+        let workload = ["--workload", "randread,randwrite,randread", "--json", argument(&path)];
+        small(&[&["run", "--ios", "500", "--architecture", name][..], &workload].concat());
+        path
+    });
+    let [one, two] = files.each_ref().map(|path| argument(path));
+    let ended = flashloom(&["compare", one, two, "--phases", "--only", "iops", "--json", "-"]);
+    let workloads: Vec<_> =
+        ended.json()["runs"].as_array().unwrap().iter().map(|run| run["workload"].clone()).collect();
+    let twice = ["randread", "randwrite", "randread (2)"].map(|name| [name; 2]).concat();
+    assert_eq!(workloads, twice, "{ended:?}");
+    let ended = flashloom(&["compare", one, two, "--phases", "--only", "iops"]);
+    let heads: Vec<&str> = ended.out.lines().filter(|line| line.starts_with("rand")).collect();
+    assert_eq!(heads, ["randread", "randwrite", "randread (2)"], "{ended:?}");
+}
+
 #[test]
 fn what_is_no_result_is_refused_by_its_name() {
     let faulty = file("faulty.json", br#"{"architecture": "deepflash", "fault": "it stood still"}"#);

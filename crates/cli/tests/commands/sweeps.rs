@@ -161,8 +161,12 @@ fn a_sweep_says_of_which_trace_an_axis_changes_nothing() {
 #[test]
 fn a_metric_that_divides_by_zero_is_told_from_one_that_no_run_has() {
     for (value, said) in [
-        ("iops / write.ios", "metric ratio: iops / write.ios divides by zero in every run; expected a divisor"),
+        ("iops / write.ios", "metric ratio: iops / write.ios has no finite value in any run (a division by zero, or"),
         ("iops / write.oops", "metric ratio: no run has iops / write.oops; expected figures"),
+        (
+            "iops / config.host.dept",
+            "metric ratio: no run has config.host.dept; expected a key that `flashloom describe`",
+        ),
     ] {
         let (head, _) = SWEEP.split_once("[[metric]]").unwrap();
         let text =

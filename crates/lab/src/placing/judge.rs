@@ -40,7 +40,7 @@ impl Judged {
 /// Who judges, and what is known by now of the number of cores at hand.
 pub(super) struct Judge<'a> {
     placing: &'a Placing,
-    orders: &'a PlacingOrders<'a>,
+    pub(super) orders: &'a PlacingOrders<'a>,
     store: Option<Store>,
     pub(super) cores: u16,
     /// By short runs.
@@ -163,9 +163,9 @@ impl<'a> Judge<'a> {
             let (architecture, left) = (resolved.architecture.name(), left.name);
             return Err(LabError::Refused {
                 file: self.placing.file.clone(),
-                line: self.placing.lines[2],
+                line: self.placing.lines.groups,
                 key: "place.groups".into(),
-                found: format!("{:?}", self.placing.place.groups.get_ref()),
+                found: list(self.placing.place.groups.get_ref()),
                 expected: format!("all groups of {architecture}, here or in place.fixed: {left} is in neither"),
             });
         }
@@ -175,20 +175,26 @@ impl<'a> Judge<'a> {
     /// What runs of a placement have in common, or those of a seed that verify it.
     pub(super) fn resolve(&self, cores: u16, seats: &Seats, seed: Option<u64>) -> Result<Resolved, ConfigError> {
         let Placing { file, base, verify, own, lines, .. } = self.placing;
-        let [cores_line, workloads_line, groups_line] = *lines;
         let mut based = base.iter().chain(verify.iter().filter(|_| seed.is_some())).chain(own);
         let layers = based.try_fold(Layers::new(), |layers, one| layers.key(file, one.line, &one.key, &one.value))?;
-        let layers = layers.key(file, cores_line, "platform.cores", &cores.to_string())?;
-        let workloads = format!("{:?}", self.placing.place.workloads.get_ref());
-        let layers = layers.key(file, workloads_line, "workload.phases", &workloads)?;
-        let seated = assignments(seats, groups_line);
+        let layers = layers.key(file, lines.cores, "platform.cores", &cores.to_string())?;
+        let layers =
+            layers.key(file, lines.workloads, "workload.phases", &list(self.placing.place.workloads.get_ref()))?;
+        let is_fixed = |group: &str| self.placing.place.fixed.get_ref().contains_key(group);
+        let line = |group: &str| if is_fixed(group) { lines.fixed } else { lines.groups };
+        let seated = assignments(seats, line);
         let mut layers =
             seated.iter().try_fold(layers, |layers, one| layers.key(file, one.line, &one.key, &one.value))?;
         if let Some(seed) = seed {
-            layers = layers.key(file, cores_line, "run.seed", &seed.to_string())?;
+            layers = layers.key(file, lines.seeds, "run.seed", &seed.to_string())?;
         }
         self.orders.sets.iter().try_fold(layers, |layers, set| layers.set(set))?.resolve()
     }
+}
+
+/// Texts as TOML.
+fn list(texts: &[String]) -> String {
+    toml::Value::from(texts.to_vec()).to_string()
 }
 
 /// The group whose threads, or whose busiest thread, a bound names.

@@ -37,7 +37,7 @@ struct Place {
     /// Groups that threads are dealt to.
     groups: Spanned<Vec<String>>,
     /// Groups whose threads are given, and live beside those dealt.
-    fixed: BTreeMap<String, u16>,
+    fixed: Spanned<BTreeMap<String, u16>>,
     /// Seeds of the longer runs that verify.
     seeds: Spanned<Vec<u64>>,
     /// IOPS that are asked of each workload.
@@ -55,8 +55,17 @@ pub struct Placing {
     verify: Vec<Assignment>,
     /// Keys of the table `place`, of which the configuration has others.
     own: Vec<Assignment>,
-    /// The lines of the cores, of the workloads and of the groups.
-    lines: [usize; 3],
+    lines: Lines,
+}
+
+/// Where the table `place` says what runs are made of.
+#[derive(Debug)]
+struct Lines {
+    cores: usize,
+    workloads: usize,
+    groups: usize,
+    fixed: usize,
+    seeds: usize,
 }
 
 /// How a search is carried out.
@@ -119,7 +128,7 @@ impl Placing {
         if place.seeds.get_ref().is_empty() {
             return Err(spans.refuse("place.seeds", &place.seeds, "seeds of the runs that verify"));
         }
-        if let Some(group) = place.groups.get_ref().iter().find(|group| place.fixed.contains_key(*group)) {
+        if let Some(group) = place.groups.get_ref().iter().find(|group| place.fixed.get_ref().contains_key(*group)) {
             return Err(spans.refuse("place.groups", &place.groups, format!("groups without {group}, which is fixed")));
         }
         let own = [("platform.architecture", &place.architecture), ("platform.processor", &place.processor)];
@@ -134,7 +143,13 @@ impl Placing {
             base: spans.assignments(&["base"]),
             verify: spans.assignments(&["verify"]),
             own: own.into(),
-            lines: [spans.line(&place.cores), spans.line(&place.workloads), spans.line(&place.groups)],
+            lines: Lines {
+                cores: spans.line(&place.cores),
+                workloads: spans.line(&place.workloads),
+                groups: spans.line(&place.groups),
+                fixed: spans.line(&place.fixed),
+                seeds: spans.line(&place.seeds),
+            },
             place,
         })
     }

@@ -7,6 +7,7 @@ use crate::LabError;
 use crate::placement::{Placement, Placements, Seats};
 use crate::store::unwritable;
 use files::put;
+use report::of;
 use rig::config::{ConfigError, Origin, Row};
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -55,6 +56,11 @@ impl<'a> Search<'a> {
         let judged = self.judge.long(&best)?.into_iter().zip(best);
         let (judged, seats) =
             judged.min_by_key(|(judged, _)| Reverse(judged.score() as u64)).expect("the first was judged");
+        if let Some(at) = judged.iops.iter().position(|iops| *iops == 0.0) {
+            let workload = self.placing.place.workloads.get_ref()[at].clone();
+            let point = format!("{}: {}", self.placing.name, of(cores.into(), "core"));
+            return Err(LabError::NothingCounted { point, workload });
+        }
         let groups = self.placing.place.groups.get_ref();
         self.counts = groups.iter().map(|group| seats[group].len() as u16).collect();
         let workloads = || self.placing.place.workloads.get_ref().iter().cloned();
@@ -86,8 +92,8 @@ impl<'a> Search<'a> {
         };
         let seeds: Vec<String> = place.seeds.get_ref().iter().map(u64::to_string).collect();
         let found = format!(
-            "`flashloom sweep {}`: a local search for the most IOPS in the lesser of {}, then longer runs with seeds {}",
-            self.placing.file,
+            "`{}`: a local search for the most IOPS in the lesser of {}, then longer runs with seeds {}",
+            self.command(),
             place.workloads.get_ref().join(", "),
             seeds.join(", ")
         );
@@ -120,7 +126,7 @@ impl<'a> Search<'a> {
 
     /// A placement as a configuration, with what the search says of the drive that it was found on, and without what it asks of it.
     fn configuration(&self, placement: &Placement) -> Result<String, LabError> {
-        let Placing { name, file, .. } = self.placing;
+        let name = &self.placing.name;
         let resolved = self.judge.resolve(placement.cores, &placement.seats, None);
         let failed = |error: ConfigError| LabError::Configuration { point: name.clone(), error: error.into() };
         let resolved = resolved.map_err(failed)?;
@@ -130,14 +136,21 @@ impl<'a> Search<'a> {
         };
         let keys = resolved.rows().filter(is_of_drive).map(|row| format!("{} = {}\n", row.key, row.value));
         // A file's name may hold a line break, a comment may not.
-        let file = file.replace(char::is_control, " ");
-        let head = format!("# What `flashloom sweep {file}` found, as a configuration that `flashloom run` takes.\n\n");
+        let command = self.command().replace(char::is_control, " ");
+        let head = format!("# What `{command}` found, as a configuration that `flashloom run` takes.\n\n");
         Ok(head + &keys.collect::<String>())
+    }
+
+    /// The command that searches so.
+    fn command(&self) -> String {
+        let sets = self.judge.orders.sets.iter().flat_map(|set| ["--set", set]);
+        let words = ["flashloom", "sweep", &self.placing.file].into_iter().chain(sets);
+        words.map(quoted).collect::<Vec<_>>().join(" ")
     }
 
     /// Adds and exchanges threads while that is better; whether it came to an end of its own.
     fn climb(&mut self, cores: u16) -> Result<bool, LabError> {
-        let (groups, fixed) = (self.placing.place.groups.get_ref(), &self.placing.place.fixed);
+        let (groups, fixed) = (self.placing.place.groups.get_ref(), self.placing.place.fixed.get_ref());
         let deal = |counts: &Counts| dealt(groups, counts, fixed, cores);
         let all: Vec<usize> = (0..groups.len()).collect();
         let first = deal(&self.counts);
@@ -175,7 +188,7 @@ impl<'a> Search<'a> {
 
     /// Swaps threads between cores while that is better; whether it came to an end of its own.
     fn swap(&mut self) -> Result<bool, LabError> {
-        let (groups, fixed) = (self.placing.place.groups.get_ref(), &self.placing.place.fixed);
+        let (groups, fixed) = (self.placing.place.groups.get_ref(), self.placing.place.fixed.get_ref());
         let cores = self.judge.cores;
         let mut seats = dealt(groups, &self.counts, fixed, cores);
         let mut draws = Draws(cores.into());
@@ -201,4 +214,13 @@ impl<'a> Search<'a> {
         let best = scores.reduce(|best, next| if next.1 > best.1 { next } else { best });
         Ok(best.map(|(index, _)| index))
     }
+}
+
+/// A word as a shell takes it.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "_-./=:,@%+".contains(letter);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.into();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -1,5 +1,6 @@
 //! A small search from end to end, and what is refused.
 
+use super::search::quoted;
 use super::{Placing, PlacingOrders};
 use crate::file;
 use crate::placement::Placements;
@@ -60,6 +61,12 @@ fn what_cannot_be_searched_is_refused_by_line_and_key() {
         ("log = 1, bgc = 1", "log = 1", "here or in place.fixed: bgc is in neither"),
         ("cores = [1, 2]", "cores = [0]", "placing.toml:4: platform.cores is 0"),
         ("\"in-order-1ghz\"", "\"fast\"", "placing.toml:3: platform.processor is \"fast\""),
+        ("log = 1, bgc = 1", "log = 3000, bgc = 1", "placing.toml:7: threads.log is 3000"),
+        (
+            "workload.ios = 300",
+            "workload.duration_ms = 0.001",
+            "placing: 1 core: no request of randread counted in any of its runs; expected runs that count some",
+        ),
     ];
     for (right, instead, expected) in later {
         let placing = Placing::read("placing", "placing.toml", &SEARCH.replace(right, instead)).unwrap();
@@ -99,4 +106,32 @@ fn a_search_is_known_by_its_table_however_that_is_written() {
     assert!(is_search(SEARCH) && is_search(&SEARCH.replace("[place]", "[ place ] # what is searched")));
     assert!(!is_search("title = \"\"\"\n[place]\n\"\"\"\n") && !is_search("no TOML"));
     std::fs::remove_file(&file).unwrap();
+}
+
+/// Rust writes them in another way than TOML reads them.
+#[test]
+fn workloads_may_be_called_by_marks_over_letters_and_what_was_set_is_part_of_the_command() {
+    let folder = std::env::temp_dir().join(format!("flashloom-placing-{}-marks", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let workload = folder.join("lo\u{308}sen.toml");
+    std::fs::write(&workload, "pattern = \"random\"\nread_fraction = 1.0\nsizes = { fixed_bytes = 4096 }\n").unwrap();
+    let text = SEARCH.replace("[\"randread\"]", &format!("[\"{}\"]", workload.display())).replace("[1, 2]", "[1]");
+    let placing = Placing::read("placing", "a search.toml", &text).unwrap();
+    let sets = ["cache.size_bytes=512KiB", "host.queues = 1"].map(String::from);
+    let orders = PlacingOrders { jobs: 2, sets: &sets, out: None, watch: &|_| {} };
+    let mut search = placing.search(&orders).unwrap();
+    assert!(search.next_placement().unwrap().is_some());
+    let command = "flashloom sweep 'a search.toml' --set cache.size_bytes=512KiB --set 'host.queues = 1'";
+    let found = search.found().found;
+    assert!(found.starts_with(&format!("`{command}`: a local search")), "{found}");
+    let files = search.write(&folder).unwrap();
+    let configuration = std::fs::read_to_string(&files[1]).unwrap();
+    assert!(configuration.starts_with(&format!("# What `{command}` found, as")), "{configuration}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn words_are_quoted_where_a_shell_would_take_them_apart() {
+    let words = ["device.user_bytes=8MiB", "", "a b", "it's"].map(quoted);
+    assert_eq!(words, ["device.user_bytes=8MiB", "''", "'a b'", r"'it'\''s'"]);
 }

@@ -59,7 +59,8 @@ fn what_choices_vary_is_said_by_no_other_axis_and_not_by_the_quick_form() {
 #[test]
 fn rows_that_no_form_or_not_the_quick_one_has_are_refused_before_a_run() {
     let quick = SWEEP.replace("tiny = [1, 2, 8]", "quick = [2, 8]").replace("series = \"plain\"", "depth = 1");
-    let said = "depth.toml:34: metric.relative_to is depth; expected one of 2, 8: the quick form has no 1 (axis.quick)";
+    let said =
+        "depth.toml:34: metric.relative_to.depth is 1; expected one of 2, 8: the quick form has no 1 (axis.quick)";
     assert_eq!(complaint(&quick), said);
     assert!(sweep(&quick.replace("depth = 1", "depth = 8")).is_ok());
     // The tiny form is for tests, and leaves out what it likes.
@@ -68,13 +69,13 @@ fn rows_that_no_form_or_not_the_quick_one_has_are_refused_before_a_run() {
     let sheets = SWEEP.replace("[[plot]]", "[[reference]]\ndrive = \"intel-750\"\n\n[[plot]]");
     let grouped = SWEEP.replace("name = \"depth\"\nkey", "name = \"deep\"\nkey").replace("\"depth\"", "\"deep\"");
     for (text, said) in [
-        (drawn("depth = 99", SWEEP), "plot.where is depth; expected one of 1, 2, 8"),
-        (drawn("series = \"both\"", SWEEP), "plot.where is series; expected one of \"xor\", \"plain\""),
+        (drawn("depth = 99", SWEEP), "plot.where.depth is 99; expected one of 1, 2, 8"),
+        (drawn("series = \"both\"", SWEEP), "plot.where.series is \"both\"; expected one of \"xor\", \"plain\""),
         (drawn("series = \"both\"", &sheets), "expected one of \"xor\", \"plain\", \"Intel 750 (sheet)\""),
-        (drawn("deep = \"8\"", &grouped), "plot.where is deep; expected one of 1, 2, 8"),
+        (drawn("deep = \"8\"", &grouped), "plot.where.deep is \"8\"; expected one of 1, 2, 8"),
         (
             drawn("depth = 1", &SWEEP.replace("tiny = [1, 2, 8]", "quick = [2, 8]")),
-            "plot.where is depth; expected one of 2, 8: the quick form has no 1",
+            "plot.where.depth is 1; expected one of 2, 8: the quick form has no 1",
         ),
     ] {
         assert!(complaint(&text).contains(said), "{}", complaint(&text));
@@ -98,6 +99,15 @@ fn more_combinations_than_can_be_kept_are_refused_at_once() {
     assert_eq!(many.check(Size::Tiny, false).unwrap(), 8);
 }
 
+/// They came to be null in all rows.
+#[test]
+fn choices_that_no_row_can_show_are_refused() {
+    for name in ["nan", "-inf"] {
+        let said = format!("depth.toml:20: axis.choice is {name}; expected a finite number");
+        assert_eq!(complaint(&SWEEP.replace("name = \"xor\"", &format!("name = {name}"))), said);
+    }
+}
+
 #[test]
 fn groups_that_no_choice_is_in_are_not_drawn() {
     let choices =
@@ -105,7 +115,7 @@ fn groups_that_no_choice_is_in_are_not_drawn() {
     let plot = "[[plot]]\nform = \"bars\"\nx = \"series\"\ny = [\"iops\"]\nwhere = { kind = ";
     assert!(sweep(&format!("{}{plot}\"deep\" }}\n", along(choices))).is_ok());
     let said = complaint(&format!("{}{plot}\"flat\" }}\n", along(choices)));
-    assert!(said.ends_with("plot.where is kind; expected one of \"deep\""), "{said}");
+    assert!(said.ends_with("plot.where.kind is \"flat\"; expected one of \"deep\""), "{said}");
 }
 
 /// Sequential reads draw nothing, so that a seed is in their summaries and nowhere else.

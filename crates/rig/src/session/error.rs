@@ -44,6 +44,13 @@ pub enum SessionError {
     Invariant(String),
 }
 
+impl SessionError {
+    /// Whether what was asked for is to blame, and not the firmware, the model or the flash.
+    pub fn is_input(&self) -> bool {
+        matches!(self, SessionError::Build(_) | SessionError::Unsendable(..) | SessionError::TimeIsOver)
+    }
+}
+
 fn list(unanswered: &[Unanswered]) -> String {
     unanswered.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
