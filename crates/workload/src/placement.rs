@@ -41,6 +41,9 @@ pub(crate) struct Stream {
     next: u64,
 }
 
+/// Popular slots that are drawn for a request: where all of them are too near the end for it, drawing on need not end.
+const TRIES: usize = 64;
+
 impl Slots {
     /// The first slot is the first aligned sector, and the largest request fits there; so every search for a slot ends.
     fn new(region: Region, alignment: u64, largest: u64) -> Result<Self, UnusableParameter> {
@@ -93,10 +96,8 @@ impl Placement {
                 Placement::Sequential(Streams::new(shared_out(&slots, streams, largest)?, queues))
             }
             Pattern::Zipf { theta } => {
-                // Each of them takes the largest: where the popular ones are too near the end for it, drawing again would not end.
-                let count = (slots.end - slots.start - largest) / alignment + 1;
-                let zipf = Zipf::new(count, checked_number("pattern.zipf.theta", *theta, 0.0, 10.0)?);
-                Placement::Zipf { scatter: Scatter::over(count, seed), slots, zipf }
+                let zipf = Zipf::new(slots.count, checked_number("pattern.zipf.theta", *theta, 0.0, 10.0)?);
+                Placement::Zipf { scatter: Scatter::over(slots.count, seed), slots, zipf }
             }
             Pattern::Runs { randomness } => {
                 let jump = checked_number("pattern.runs.randomness", *randomness, 0.0, 1.0)?;
@@ -132,7 +133,11 @@ impl Placement {
         match self {
             Placement::Random(slots) => slots.draw(sectors, draw),
             Placement::Sequential(streams) => streams.next(worker).advance(sectors),
-            Placement::Zipf { slots, zipf, scatter } => slots.at(scatter.place(zipf.rank(draw) - 1)),
+            Placement::Zipf { slots, zipf, scatter } => {
+                let fits = |at: &u64| at + sectors <= slots.end;
+                let popular = (0..TRIES).map(|_| slots.at(scatter.place(zipf.rank(draw) - 1))).find(fits);
+                popular.unwrap_or_else(|| slots.draw(sectors, draw))
+            }
             Placement::Runs { slots, jump, next } => {
                 let at =
                     if *next + sectors > slots.end || jump.happens(draw) { slots.draw(sectors, draw) } else { *next };
@@ -277,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn popular_slots_hold_the_largest_request_and_are_all_where_it_is_as_long_as_a_slot() {
+    fn a_request_for_which_the_popular_slots_are_too_near_the_end_goes_to_another() {
         let drawn = |region, alignment, largest| {
             let region = Region { start: Lba(0), sectors: region };
             let placed = (0..40).map(|seed| {
