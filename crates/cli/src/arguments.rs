@@ -88,7 +88,7 @@ pub(crate) enum Command {
     /// Show the resolved configuration and the blueprint of a run
     #[command(after_help = "Examples:\n  \
         flashloom describe --architecture base_deepflash --cores 24\n  \
-        flashloom describe my.toml --toml > whole.toml", mut_args(|arg| idle(arg, describe::IDLE)))]
+        flashloom describe my.toml --toml > whole.toml")]
     Describe(describe::DescribeArguments),
     /// Measure how fast this program is on this machine
     #[command(after_help = "Examples:\n  flashloom bench sim\n  flashloom bench all --quick --json -")]

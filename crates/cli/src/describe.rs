@@ -19,9 +19,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use units::{Bytes, Span};
 
-/// Flags that say something of a run only.
-pub(crate) const IDLE: &[&str] = &["--timeline"];
-
 /// What `describe` is told.
 #[derive(Args)]
 pub(crate) struct DescribeArguments {
@@ -44,7 +41,7 @@ impl DescribeArguments {
         let resolved = self.shared.layers(&files)?.resolve()?;
         check_report(&self.shared)?;
         if !self.toml {
-            self.shared.note_idle(shell, IDLE, "describe runs nothing")?;
+            self.shared.note_idle(shell, &["--timeline"], "describe runs nothing")?;
         }
         let drawing = resolved.draw(&resolved.plan())?;
         shell.follows(&resolved)?;

@@ -94,7 +94,7 @@ pub enum LabError {
     },
     /// A trace that cannot be used.
     #[error("{}", of_trace(.0))]
-    Trace(#[source] Box<TraceError>),
+    Trace(Box<TraceError>),
     /// A figure that no run has.
     #[error("{file}:{line}: metric {metric}: no run has {value}; expected {expected}")]
     Absent {

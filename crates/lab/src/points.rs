@@ -114,21 +114,26 @@ pub(crate) fn tasks(experiment: &Experiment, given: &Given<'_>) -> Result<Vec<Ta
     Ok(tasks)
 }
 
-/// Refuses a metric with a figure below `config` that no run's configuration has. Where another stands for it, its key may hold none.
+/// Refuses a metric with a figure below `config` that no run's configuration has. Where another stands for it, it is enough that there is
+/// such a key: it may hold no figure, or be of firmware that another form has.
 fn check_keys(experiment: &Experiment, tasks: &[Task]) -> Result<(), LabError> {
     for metric in &experiment.metrics {
         for (path, is_replaced) in metric.value.paths() {
             let Some(("config", key)) = path.split_first().map(|(first, rest)| (first.as_str(), rest)) else {
                 continue;
             };
-            let is_it = |row: &Row| {
-                let (names, is_figure) = (row.key.split('.'), row.figure.is_some());
-                (is_figure || is_replaced)
-                    && names.clone().count() == key.len()
+            let is_it = |path: &str| {
+                let names = path.split('.');
+                names.clone().count() == key.len()
                     && names.zip(key).all(|(name, wanted)| name == wanted || wanted == "*")
             };
+            let is_figure = |row: Row| row.figure.is_some() && is_it(row.key);
             let mut points = tasks.iter().flat_map(|task| &task.steps).flatten();
-            if !points.any(|point| point.resolved.rows().any(|row| is_it(&row))) {
+            let is_there = match is_replaced {
+                true => rig::config::keys().any(is_it),
+                false => points.any(|point| point.resolved.rows().any(is_figure)),
+            };
+            if !is_there {
                 return Err(LabError::Absent {
                     file: experiment.file.clone(),
                     line: metric.line,

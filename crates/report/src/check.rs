@@ -53,9 +53,12 @@ impl Summary {
     pub fn check(&self) -> Vec<Inconsistency> {
         let mut found = Vec::new();
         self.check_directions(&mut found);
-        for (of, value) in
-            [("iops", self.iops), ("bandwidth", self.bandwidth), ("queue_depth_mean", self.queue_depth_mean)]
-        {
+        for (of, value) in [
+            ("iops", self.iops),
+            ("bandwidth", self.bandwidth),
+            ("queue_depth_mean", self.queue_depth_mean),
+            ("arrivals_per_s", self.arrivals_per_s.unwrap_or(0.0)),
+        ] {
             if !(value.is_finite() && value >= 0.0) {
                 found.push(Inconsistency::Rate { of, value });
             }

@@ -75,6 +75,8 @@ const METRICS: &[Metric] = &[
     ("bandwidth", Unit::BytesPerSecond, |run| Some(run.bandwidth)),
     ("latency mean", Unit::Nanos, Summary::latency_mean),
     ("queue depth mean", Unit::Number, |run| Some(run.queue_depth_mean)),
+    ("arrivals", Unit::Iops, |run| run.arrivals_per_s),
+    ("behind", Unit::Nanos, |run| run.behind_ns.map(|nanos| nanos as f64)),
     ("cores", Unit::Count, |run| run.cores.as_ref().map(|cores| f64::from(cores.count))),
     ("cores active mean", Unit::Number, |run| run.cores.as_ref().map(|cores| cores.active_mean)),
     ("power", Unit::Watts, |run| run.power_w),

@@ -72,8 +72,8 @@ pub struct Summary {
     /// next one, or of the last where there is no next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behind_ns: Option<u64>,
-    /// Requests that arrive a second in the measured part, or where a trace is over from its first to its last, where they come at their
-    /// own times.
+    /// Requests that arrive a second, where they come at their own times: of those that were sent in the measured part, from the arrival
+    /// of the first to that of the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals_per_s: Option<f64>,
     /// Mean latency of a request by where it went, ns, in the order a request passes; sums to the mean latency of all requests.

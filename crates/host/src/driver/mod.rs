@@ -351,8 +351,9 @@ impl<O: Observe> Driver<O> {
                 self.results.refused += 1;
                 continue;
             }
-            if course.is_arrival(&io, arrival) {
-                self.results.phases.last_mut().expect("a phase under way has results").arrived(arrival);
+            if course.is_arrival(&io) {
+                let phase = self.results.phases.last_mut().filter(|phase| phase.opened.is_some());
+                phase.into_iter().for_each(|phase| phase.arrived(arrival));
             }
             let request = Request { io, arrival, sent: 0, outstanding: 0, failed: 0 };
             let index = self.requests_free.pop().unwrap_or_else(|| {
@@ -547,7 +548,8 @@ impl<O: Observe> Driver<O> {
         let request = &mut self.requests[index as usize];
         request.outstanding -= 1;
         if request.outstanding == 0 && request.sent == io.sectors {
-            let (arrival, moved) = (request.arrival, Io { sectors: io.sectors - request.failed, ..request.io });
+            let (arrival, moved) =
+                (request.arrival, Io { sectors: io.sectors.saturating_sub(request.failed), ..request.io });
             if half != Half::None {
                 self.end_pair(queue, index);
             }

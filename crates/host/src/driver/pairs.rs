@@ -8,9 +8,6 @@ use super::queue::Slot;
 use super::{Driver, Observe, Problem};
 use crate::oracle::Ticket;
 
-/// Of so many pairs one compares what no drive has.
-const DIFFERS_EVERY: u32 = 4;
-
 /// What a command is to a fused pair.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Half {
@@ -92,7 +89,7 @@ impl<O: Observe> Driver<O> {
             return false;
         }
         let through = [IoKind::Compare, IoKind::Write].map(|kind| cuts.send_through(kind, &mut self.sent));
-        let differs = self.results.pairs.iter().sum::<u64>() % u64::from(DIFFERS_EVERY) == 1;
+        let differs = self.sent.is_different_pair();
         let sending = Sending { half: Half::Compare, through, differs };
         self.pairs.insert(request, Pair { differs, ..Pair::default() });
         self.sending = Some(sending);

@@ -99,13 +99,10 @@ impl<O: Observe> Driver<O> {
         Some(now.since(course.began).saturating_sub(course.last?.since(Time::ZERO)))
     }
 
-    /// Requests that arrive a second in a window of the phase, where it goes by arrivals. After the last of them no more can, however long
-    /// its answer takes: then the rate is of the time from the first to the last, and there is none of a single moment.
+    /// Requests that arrive a second, where the phase goes by arrivals: those that were sent in a window, over the time from the first's
+    /// arrival to the last's, which where they wait to be sent is another time than the window's. Of a single moment there is no rate.
     pub fn arrivals_per_second(&self, window: &PhaseResults) -> Option<f64> {
-        let course = self.course.as_ref().filter(|course| course.phase.pace == Pace::Timed && course.last.is_some())?;
-        if !course.drained {
-            return Some(window.per_second(window.arrived));
-        }
+        self.course.as_ref().filter(|course| course.phase.pace == Pace::Timed && course.last.is_some())?;
         let (first, last) = window.arrivals.filter(|(first, last)| first < last)?;
         Some((window.arrived - 1) as f64 / last.since(first).secs_f64())
     }
@@ -211,10 +208,10 @@ impl Course {
         self.next.take().map(|io| (io, arrival))
     }
 
-    /// Whether the times at which requests arrive count, and one that arrived then did so in what counts.
+    /// Whether a request comes at a time of its own.
     #[inline]
-    pub(super) fn is_arrival(&self, io: &Io, at: Time) -> bool {
-        self.phase.pace == Pace::Timed && io.at.is_some() && at >= self.warm
+    pub(super) fn is_arrival(&self, io: &Io) -> bool {
+        self.phase.pace == Pace::Timed && io.at.is_some()
     }
 
     /// Of the request taken last, its further ranges.

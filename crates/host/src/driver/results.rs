@@ -67,7 +67,7 @@ pub struct PhaseResults {
     pub series: Series,
     /// Outstanding commands times picoseconds, over the window.
     pub(super) depth_picos: u128,
-    /// Requests that were sent in the window and did not arrive before it, where they come at their own times.
+    /// Requests that were sent in the window, where they come at their own times.
     pub(super) arrived: u64,
     /// When the first and the last of these arrived.
     pub(super) arrivals: Option<(Time, Time)>,
@@ -132,7 +132,7 @@ impl PhaseResults {
         self.arrivals = Some((self.arrivals.map_or(at, |(first, _)| first), at));
     }
 
-    pub(super) fn per_second(&self, count: u64) -> f64 {
+    fn per_second(&self, count: u64) -> f64 {
         let seconds = self.window().secs_f64();
         if seconds == 0.0 { 0.0 } else { count as f64 / seconds }
     }

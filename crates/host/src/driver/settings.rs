@@ -82,6 +82,18 @@ pub(super) struct Sent {
     reads: u32,
     /// Writes that could have been half of a pair.
     single: u32,
+    pairs: u32,
+}
+
+/// Of so many fused pairs one compares what no drive has.
+const DIFFERS_EVERY: u32 = 4;
+
+impl Sent {
+    /// Whether the pair that is sent now is one of these.
+    pub(super) fn is_different_pair(&mut self) -> bool {
+        self.pairs += 1;
+        self.pairs.is_multiple_of(DIFFERS_EVERY)
+    }
 }
 
 impl PowerCuts {

@@ -104,7 +104,12 @@ fn a_key_that_no_configuration_has_is_refused_before_the_first_run() {
         assert!(complaint.starts_with(&said), "{complaint}");
     }
     assert_eq!(runs.load(Ordering::Relaxed), 0);
-    for value in ["sum(config.threads.*)", "or(config.run.series_ms, 7)", "iops / config.host.depth"] {
+    for value in [
+        "sum(config.threads.*)",
+        "or(config.run.series_ms, 7)",
+        "or(config.threads.worker, 0)",
+        "iops / config.host.depth",
+    ] {
         assert_eq!(tried(value), Ok(()), "{value}");
     }
 }

@@ -40,6 +40,6 @@ pub use layered::{displaced_below, displaced_beside};
 pub use layers::{FLAGS, Layers};
 pub use origin::Origin;
 pub use resolved::{Controller, Host, Payload, Phase, Resolved, Row, World};
-pub use schema::key_called;
+pub use schema::{key_called, keys};
 pub use text::{Named, line_of, read, syntax};
 pub use value::path_below;

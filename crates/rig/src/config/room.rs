@@ -4,8 +4,8 @@ use super::Resolved;
 use firmware::architecture::DrawError;
 
 impl Resolved {
-    /// What gives a firmware room that has none: about how much over-provisioning, where a `share` of it makes the drive, and fewer owners
-    /// of flash, each of which keeps room of its own.
+    /// What gives a firmware room that has none: about how much over-provisioning, where a `share` of it makes the drive, and perhaps fewer
+    /// owners of flash, which keep room of their own, where what they hold itself has room.
     pub(super) fn way_out(&self, error: &DrawError, share: Option<f64>) -> String {
         let DrawError::NoRoom { owned, pages, spare, .. } = *error else { return String::new() };
         let least = share.filter(|_| owned > spare).map(|share| {
@@ -13,10 +13,10 @@ impl Resolved {
             (least * 100.0).ceil() / 100.0
         });
         const FEWER: &str = "(--threads trans=1)";
-        match (least, self.settings.threads.of("trans") > 1) {
-            (Some(least), true) => format!("; about {least:.2} does, or fewer TRANS threads {FEWER}"),
+        match (least, self.settings.threads.of("trans") > 1 && pages <= owned) {
+            (Some(least), true) => format!("; about {least:.2} does, or fewer TRANS threads may {FEWER}"),
             (Some(least), false) => format!("; about {least:.2} does"),
-            (None, true) => format!("; fewer TRANS threads need less {FEWER}"),
+            (None, true) => format!("; fewer TRANS threads may need less {FEWER}"),
             (None, false) => String::new(),
         }
     }
@@ -47,8 +47,12 @@ mod tests {
             );
             assert!(message.starts_with(&start), "{message}");
             let (_, ways) = message.split_once("; about ").expect("what helps");
-            let (least, fewer) = ways.split_once(" does, or ").expect("a figure");
-            assert_eq!(fewer, "fewer TRANS threads (--threads trans=1)");
+            let (least, fewer) = ways.split_once(" does").expect("a figure");
+            // Where the pages alone are too many no number of threads helps.
+            assert!(
+                fewer == if full == "0" { "" } else { ", or fewer TRANS threads may (--threads trans=1)" },
+                "{message}"
+            );
             assert_eq!(drawn(least), None, "{message}");
         }
     }

@@ -102,11 +102,16 @@ impl Schema {
     }
 }
 
+/// Every key of any architecture.
+pub fn keys() -> impl Iterator<Item = &'static str> {
+    schema().keys.iter().map(|key| key.path.as_str())
+}
+
 /// The first key of that name, with or without its unit, in whatever table.
 pub fn key_called(name: &str) -> Option<&'static str> {
     let last = |path: &'static str| path.rsplit('.').next().unwrap_or(path);
     let is_it = |path: &&'static str| last(path) == name || last(path).strip_suffix("_bytes") == Some(name);
-    schema().keys.iter().map(|key| key.path.as_str()).find(is_it)
+    keys().find(is_it)
 }
 
 /// Keys of a table that has one for each group of threads of any architecture; where several have a group, the first says what

@@ -376,6 +376,18 @@ fn timed_requests_go_when_they_arrive_and_wait_when_there_is_no_room() {
     assert!((Span::from_micros(1)..Span::from_micros(20)).contains(&behind), "it was sent {behind} late");
 }
 
+/// Behind the arrivals what is sent in the window has arrived long before it: the rate is theirs all the same.
+#[test]
+fn requests_arrive_at_their_rate_however_late_they_are_sent() {
+    for every in [Span::from_nanos(100), Span::from_micros(1), Span::from_millis(1)] {
+        let mut world = World::new(settings(), None, ());
+        let source = Mixed { every: Some(every), ..Mixed::new(1_000, PLAIN) };
+        world.run(Phase { ios: Some(600), warm_up_ios: 200, ..Phase::new("timed", Box::new(source), Pace::Timed) });
+        let rate = world.driver.arrivals_per_second(&world.driver.results().phases[0]).expect("it goes by arrivals");
+        assert!((rate * every.secs_f64() - 1.0).abs() < 1e-9, "{rate} for one in {every}");
+    }
+}
+
 #[test]
 fn many_timed_requests_all_complete() {
     for every in [Span::from_nanos(10), Span::from_micros(3), Span::from_micros(40)] {
