@@ -138,12 +138,12 @@ impl Layers {
         Ok(self)
     }
 
-    /// What files and `--set` say of these keys, as they say it, for who has to tell that it changes nothing. What is said as the defaults
-    /// do is left out: a file that `describe --toml` wrote says everything.
+    /// What files and `--set` say of these keys, as they say it, for who has to tell that it changes nothing. What a file says as the
+    /// defaults do is left out: one that `describe --toml` wrote says everything.
     pub fn said(&self, keys: &[&str]) -> Vec<String> {
         let is_one = |index: usize| keys.contains(&&*schema().keys[index].path);
-        let all = self.files.iter().flatten().chain(&self.sets);
-        let said = all.filter(|(index, it)| is_one(*index) && it.value != schema().keys[*index].default);
+        let in_files = self.files.iter().flatten().filter(|(index, it)| it.value != schema().keys[*index].default);
+        let said = in_files.chain(&self.sets).filter(|(index, _)| is_one(*index));
         said.map(|(index, Setting { value, origin })| {
             let key = &schema().keys[*index].path;
             match origin {

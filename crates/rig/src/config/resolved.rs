@@ -319,10 +319,7 @@ impl Resolved {
     /// time line goes.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, String)> {
         let is_given = |(key, setting): &(&Key, &Setting)| {
-            !setting.origin.is_shipped()
-                && setting.value != key.default
-                && !CALLED_BY.contains(&key.path.as_str())
-                && key.path != "run.timeline_file"
+            !setting.origin.is_shipped() && !CALLED_BY.contains(&key.path.as_str()) && key.path != "run.timeline_file"
         };
         self.shown().filter(is_given).map(|(key, setting)| {
             let value = match &setting.value {
