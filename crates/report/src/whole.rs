@@ -76,7 +76,7 @@ pub fn combined(phases: &[Summary], pages: FlashPages) -> Summary {
         flash: last.flash.as_ref().map(|_| shares.flash()),
         write_amplification: shares.amplification(),
         gc: last.gc.as_ref().map(|_| shares.gc()),
-        journal: last.journal.as_ref().map(|journal| shares.journal(journal)),
+        journal: shares.journal(last.journal.as_ref()),
         media: shares.media(last.media.as_ref()),
         // Intervals are counted from the beginning of their phase.
         samples: Vec::new(),
@@ -109,14 +109,15 @@ impl Shares<'_> {
         self.phases.iter().map(|(share, phase)| Some(share * phase.arrivals_per_s?)).sum()
     }
 
-    fn journal(&self, last: &Journal) -> Journal {
-        Journal {
+    fn journal(&self, last: Option<&Journal>) -> Option<Journal> {
+        let count = |of: fn(&Journal) -> u64| self.count(|phase| phase.journal.as_ref().map_or(0, of));
+        last.map(|last| Journal {
             // Like the wear of the drive, counted from its first day.
             erase_count_min: last.erase_count_min,
             erase_count_max: last.erase_count_max,
-            checkpoints: self.count(|phase| phase.journal.as_ref().map_or(0, |journal| journal.checkpoints)),
-            pages: self.count(|phase| phase.journal.as_ref().map_or(0, |journal| journal.pages)),
-        }
+            checkpoints: count(|journal| journal.checkpoints),
+            pages: count(|journal| journal.pages),
+        })
     }
 
     fn count(&self, of: impl Fn(&Summary) -> u64) -> u64 {

@@ -84,7 +84,7 @@ impl<O: Observe> Driver<O> {
         let Some(cuts) = self.settings.cuts else { return false };
         let unit = u64::from(cuts.whole).min(PAGE_BYTES / SECTOR_BYTES);
         let fits = io.lba.0 % unit + u64::from(io.sectors) <= unit;
-        let has_room = self.queues[queue.index() - 1].has_room_for_two(self.settings.depth);
+        let has_room = self.queues[queue.index() - 1].has_room_for(2, self.settings.depth);
         if !fits || !has_room || self.oracles.is_empty() || !cuts.is_pair(&mut self.sent) {
             return false;
         }

@@ -102,12 +102,13 @@ impl Queue {
     /// Whether one more command may be sent.
     #[inline]
     pub(super) fn has_room(&self, depth: u32) -> bool {
-        self.outstanding < depth && !self.is_full()
+        self.has_room_for(1, depth)
     }
 
-    /// Whether two may, one behind the other.
-    pub(super) fn has_room_for_two(&self, depth: u32) -> bool {
-        self.outstanding + 2 <= depth && self.ahead(self.submissions.tail()) + 2 < self.entries
+    /// Whether so many more may, one behind the other.
+    #[inline]
+    pub(super) fn has_room_for(&self, commands: u32, depth: u32) -> bool {
+        self.outstanding + commands <= depth && self.ahead(self.submissions.tail()) + commands < self.entries
     }
 
     /// Whether the ring is full. With a device that reports its head it never is, for fewer commands are outstanding.
