@@ -315,7 +315,7 @@ impl Measurement<'_> {
         if let Some((path, file)) = timeline {
             self.draw(shell, &session, &path.display().to_string(), file)?;
         }
-        if self.device.audit {
+        if self.device.audits() {
             session.check_invariants()?;
         }
         if !self.then_cut {

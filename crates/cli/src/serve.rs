@@ -359,11 +359,10 @@ fn warn_of_full(file: &Path, reserve: Bytes, refused: Option<&str>) {
 }
 
 /// What files and assignments say of keys that are not read here, and why they are not.
-fn idle_keys(layers: &Layers) -> [(Vec<String>, &'static str); 3] {
+fn idle_keys(layers: &Layers) -> [(Vec<String>, &'static str); 2] {
     [
         (layers.said(&[ASKING_KEYS, IDLE_KEYS].concat()), HOSTS_SAY),
         (layers.said(&["controller.queue_entries"]), "a queue that is served has room for 128 commands"),
-        (layers.said(&["run.check"]), "what hosts wrote, only they know"),
     ]
 }
 

@@ -523,7 +523,6 @@ impl Message {
             Message::LockSkipped(message) => message.key,
             Message::LockReply(message) => message.key,
             Message::LockJoin(message) => message.key,
-            Message::LockRelease(message) => message.key,
             Message::CacheRequest(message) => message.key,
             Message::TransRequest(message) => message.key,
             Message::FlashRequest(message) => message.key,
@@ -533,6 +532,7 @@ impl Message {
             Message::Posted(message) => message.key,
             Message::SubRequest(message) => message.key,
             Message::DoorbellsWritten(_)
+            | Message::LockRelease(_)
             | Message::ReclaimOrder(_)
             | Message::EventPulled(_)
             | Message::Fetch(_)

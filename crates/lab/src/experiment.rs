@@ -483,8 +483,16 @@ fn search_of(raw: &file::Search, axes: &[Axis], metrics: &[Metric], spans: &Span
     if !raw.at_least.get_ref().is_finite() {
         return Err(spans.refuse("search.at_least", &raw.at_least, "a finite number"));
     }
+    let axis = axis_named(axes, "search.axis", &raw.axis, spans)?;
+    if let Some(itself) = raw.across.iter().find(|name| name.get_ref() == raw.axis.get_ref()) {
+        return Err(spans.refuse(
+            "search.across",
+            itself,
+            "other axes than search.axis, of which a value is looked for",
+        ));
+    }
     Ok(Search {
-        axis: axis_named(axes, "search.axis", &raw.axis, spans)?,
+        axis,
         metric: metric.ok_or_else(known)?,
         at_least: *raw.at_least.get_ref(),
         across: across.collect::<Result<_, _>>()?,

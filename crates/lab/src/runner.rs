@@ -228,7 +228,7 @@ pub(crate) fn run(point: &Point) -> Result<Vec<Value>, LabError> {
         }
         summaries.push(value);
     }
-    if device.audit {
+    if device.audits() {
         session.check_invariants().map_err(|error| failed(error.into()))?;
     }
     Ok(summaries)

@@ -96,8 +96,9 @@ pub struct Device {
     pub priorities: Vec<QueuePriority>,
     /// Whether reads are judged by the oracle.
     pub check: bool,
-    /// Whether the firmware's tables are compared with what the flash holds when the run is over.
-    pub audit: bool,
+    /// Whether the firmware's tables are compared when the run is over, and with what the flash holds, if somebody said. If nobody did,
+    /// in real time those of small drives are compared with each other.
+    pub audit: Option<bool>,
     /// The interval of the time series, if one is wanted.
     pub series: Option<Span>,
     /// The file that keeps what the pages hold; none if memory does. It may have the pages of an earlier run.
@@ -194,6 +195,11 @@ pub(crate) struct Built {
 }
 
 impl Device {
+    /// Whether somebody asked for all comparisons.
+    pub fn audits(&self) -> bool {
+        self.audit == Some(true)
+    }
+
     /// The driver's side of the device.
     pub(crate) fn driver_settings(&self, drive: &Drive) -> DriverSettings {
         let initial = match self.precondition.fill {

@@ -92,7 +92,7 @@ pub(crate) fn recover(
     }
     blueprint.check().map_err(crate::BuildError::from)?;
     let ids: Vec<StageId> = channels.iter().map(|slot| slot.id()).collect();
-    let sim = if device.audit { Sim::counting } else { Sim::with_probe };
+    let sim = if device.audits() { Sim::counting } else { Sim::with_probe };
     let mut sim = sim(blueprint, processor, NoProbe);
     let ended = sim.run_before(end);
     if let Some(fault) = ledger.lock().expect("nobody panics with the ledger").fault {

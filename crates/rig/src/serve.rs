@@ -6,7 +6,7 @@ use crate::health::health;
 use crate::kept_namespaces::KeptNamespaces;
 use crate::media_file::{MediaFile, Past};
 use crate::recovery::Recovery;
-use crate::session::{SessionError, check_tables};
+use crate::session::{SessionError, check_ended};
 use crate::standing::Watch;
 use host::Memory;
 use nvme::ControllerSettings;
@@ -234,7 +234,7 @@ impl Service {
             watch,
             ..
         } = self;
-        let line = server.line();
+        let (line, audit) = (server.line(), device.audit);
         let Built { blueprint, tables, drive, ledger, host, file, media, .. } =
             device.build_served(line.clone(), server.reach(memory.clone()), &shape, prepared)?;
         let mut threads = Threads::new(blueprint, settings.layout);
@@ -271,7 +271,7 @@ impl Service {
         check_end(ledger.lock().map_or(None, |ledger| ledger.fault), ran.map_err(ServeError::from)?)?;
         let served = desk.came_to.unwrap_or(Err(ServeError::Stuck));
         let ended = served?;
-        check_tables(&tables, drive.pages(), |_| None, |_| false)?;
+        check_ended(&tables, drive.pages(), audit)?;
         file.map_or(Ok(ended), |file| end_file(&file, ended))
     }
 }

@@ -29,10 +29,10 @@ use std::time::Instant;
 use units::{CoreId, Lpn, Ppn, StageId, Time};
 use workload::{IoKind, Range as SectorRange};
 
-pub(crate) use agree::check_tables;
+pub(crate) use agree::check_ended;
 pub use error::SessionError;
 
-use agree::{ErasesAhead, entry_at, holds};
+use agree::{ErasesAhead, check_tables, entry_at, holds};
 
 /// A round of a phase: what there was at its ends, and what the meter counted between them.
 struct Round {
@@ -124,7 +124,7 @@ impl Session {
             events_max,
         );
         meter.samples = device.series.map(|interval| Box::new(Samples::new(interval, &parts, &places)));
-        let sim = if device.audit { Sim::counting } else { Sim::with_probe };
+        let sim = if device.audits() { Sim::counting } else { Sim::with_probe };
         let sim = sim(blueprint, processor, meter);
         let pages = drive.pages();
         let mut session = Session {
@@ -147,7 +147,7 @@ impl Session {
             erases: None,
         };
         session.erases =
-            device.audit.then(|| ErasesAhead::of(&session.tables, &session.channels().collect::<Vec<_>>()));
+            device.audits().then(|| ErasesAhead::of(&session.tables, &session.channels().collect::<Vec<_>>()));
         session
     }
 

@@ -3,7 +3,7 @@
 use crate::array::{media_summary, space, wear};
 use crate::build::{Built, Device};
 use crate::hardware::PhaseOutcome;
-use crate::session::{SessionError, add_journal_wear, check_tables, judge, stands_still};
+use crate::session::{SessionError, add_journal_wear, check_ended, judge, stands_still};
 use crate::standing::{Standing, Watch};
 use crate::summary::{Labels, add_sums, amplification, as_the_host_saw};
 use firmware::Tables;
@@ -46,7 +46,7 @@ pub fn run_on_threads(
         let words = std::mem::take(&mut ledger.last_words);
         return Err(stands_still(ledger.fault, words, Time::ZERO + run.wall));
     }
-    check_tables(&tables, drive.pages(), |_| None, |_| false)?;
+    check_ended(&tables, drive.pages(), device.audit)?;
     let failing = device.damages_pages().then_some(&*tables);
     let sum_up = |outcome| {
         let mut summary = sum_up(&labels, outcome, failing);

@@ -140,12 +140,11 @@ pub struct LockJoin {
     pub extent: Extent,
 }
 
-/// An owner gives a lock back, with the number of requests it has served under it.
+/// An owner gives a lock back, with the number of requests it has served under it. It is about no command: the last of them is answered,
+/// and the next may have its key.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]
 pub struct LockRelease {
-    /// For whom it was last.
-    pub key: CommandKey,
     /// What it holds.
     pub lock: LockId,
     /// Grants and forwards served.

@@ -185,7 +185,7 @@ impl Small {
             vectors: self.queues as u16,
             priorities: vec![QueuePriority::Urgent],
             check: true,
-            audit: true,
+            audit: Some(true),
             series: None,
             media: None,
             cuts: None,

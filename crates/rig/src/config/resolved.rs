@@ -59,8 +59,8 @@ pub struct Resolved {
     pub seed: u64,
     /// Where the firmware runs.
     pub world: World,
-    /// Whether the firmware's tables are compared with what the flash holds when the run is over.
-    pub audit: bool,
+    /// Whether the firmware's tables are compared when the run is over, if somebody said.
+    pub audit: Option<bool>,
     /// Where a trace of the run goes, if one is wanted.
     pub timeline: Option<PathBuf>,
     /// What files keep of a device, processor or architecture that flags put another in the place of, in words.
@@ -259,7 +259,7 @@ impl Resolved {
             architecture,
             phases: run::phases(from, &device, host.queues.into(), seed)?,
             world: world(from)?,
-            audit: from.get_unless("run.check", "auto")?.unwrap_or(false),
+            audit: from.get_unless("run.check", "auto")?,
             timeline: timeline(from)?,
             device,
             drive,

@@ -106,12 +106,16 @@ fn an_owner_that_is_behind_is_forwarded_no_more() {
 #[test]
 fn an_inquiry_has_its_line_and_its_turn_within_it() {
     let device = deepflash();
-    let locks = run(&device, 1.0, all(&device), 4096).locks.expect("it locks");
+    let summary = run(&device, 1.0, all(&device), 4096);
+    let locks = summary.locks.expect("it locks");
     let (line, turn) = (locks.line_mean.expect("ILOCK has threads"), locks.turn_mean.expect("ILOCK has threads"));
     let inquiry = locks.inquiry_mean.expect("it asked");
     // No read waits for another here. The answer's publishing alone is most of a turn.
     assert_eq!(locks.waits, 0);
     assert!(line > 0.0 && turn > 300.0 && line + turn <= inquiry, "{locks:?}");
+    // Each asks once. What is given back stands in that line, too, when its command is over and another has its key.
+    let queueing = summary.breakdown_queueing.get("ilock").expect("it is a part");
+    assert!((queueing / line - 1.0).abs() < 0.02, "{queueing} ns of a read, {line} of an inquiry");
 }
 
 #[test]

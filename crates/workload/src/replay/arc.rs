@@ -15,6 +15,9 @@ impl Format for Arc {
     fn summary(&self) -> &'static str {
         "ARC .lis: start block, blocks, ignored, request; reads without times"
     }
+    fn ending(&self) -> &'static str {
+        "lis"
+    }
     fn fields(&self) -> FieldNames {
         FieldNames { time: "time", address: "start", size: "blocks" }
     }

@@ -90,7 +90,8 @@ impl Input {
         if length == 0 {
             return Err(TraceError::Empty { path: path.into() });
         }
-        if let Some(container) = container(&bytes) {
+        let twice = packed.and_then(|_| packed_with(&bytes)).map(|_| "compressed twice");
+        if let Some(container) = twice.or_else(|| container(&bytes)) {
             return Err(TraceError::Container { path: path.into(), container });
         }
         if bytes.starts_with(BYTE_ORDER_MARK) {
@@ -182,6 +183,13 @@ fn container(bytes: &[u8]) -> Option<&'static str> {
         && (9..=16).contains(&(mode & 0x7f))
     {
         return Some("compressed with compress");
+    }
+    // A mark, then letters of two bytes: one alone could be a number.
+    let of_two = |mark: &[u8], letter: usize| {
+        bytes.starts_with(mark) && bytes[2..].chunks(2).take(8).all(|two| two.get(letter) == Some(&0))
+    };
+    if of_two(b"\xff\xfe", 1) || of_two(b"\xfe\xff", 0) {
+        return Some("text in UTF-16");
     }
     let fits = |(magic, at, _): &&(&[u8], usize, &str)| bytes.get(*at..).is_some_and(|rest| rest.starts_with(magic));
     CONTAINERS.iter().find(fits).map(|(_, _, name)| *name)

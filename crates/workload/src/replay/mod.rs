@@ -40,6 +40,11 @@ pub trait Format: Sync {
     /// One line for people.
     fn summary(&self) -> &'static str;
 
+    /// How names of its files end, where that is not its own name.
+    fn ending(&self) -> &'static str {
+        self.name()
+    }
+
     /// A parser for one file.
     fn parser(&self, options: &Options) -> Parser;
 

@@ -280,7 +280,8 @@ fn chosen(path: &Path, head: &Head, options: &Options) -> Result<&'static dyn Fo
         TraceError::Unrecognised { path: path.into(), formats: names.join(", ") }
     };
     // What its name says is taken where nothing fits, so that its first line is refused for what is wrong in it.
-    let by_name = || head.extensions().find_map(format_named);
+    let ends_so = |ending: &str| FORMATS.iter().copied().find(|format| units::is_called(format.ending(), ending));
+    let by_name = || head.extensions().find_map(|ending| format_named(ending).or_else(|| ends_so(ending)));
     let format = options.format.or_else(|| recognise(head)).or_else(by_name).ok_or_else(unrecognised)?;
     for (opening, said) in options.said() {
         if let Some(said) = said.filter(|_| !format.openings().contains(&opening)) {

@@ -539,7 +539,7 @@ impl Nvmq {
             Left::Alone(lock, served) => {
                 turn.send(
                     self.ways.releases[usize::from(lock.thread)],
-                    LockRelease { lock, served, key, nvmq: self.index, under_way: self.slots.used() as u16 },
+                    LockRelease { lock, served, nvmq: self.index, under_way: self.slots.used() as u16 },
                 );
             }
             Left::Shared => {
