@@ -139,10 +139,12 @@ fn an_erase_makes_a_block_fresh_and_blocks_kept_sound_never_fail() {
     let read = worn.read(geometry().page(BLOCK, 0), FIRST, &mut [0; 2]).unwrap();
     assert!(matches!(read.verdict, Verdict::Good { .. }));
     let contents = Contents::for_channel(&geometry(), ChannelId(0), 1, 1000);
-    let mut sound = FaultyMedia::failing(contents, settings(), 3, BLOCK);
+    let always = FaultSettings { program_failures: 1.0, erase_failures: 1.0, factory_bad: 1.0, ..settings() };
+    let mut sound = FaultyMedia::failing(contents, always, 3, BLOCK);
     fill(&mut sound, &[5, 6]);
     let clean = Verdict::Good { bits: 0, worst: 0, words: 0, weak: false };
     assert!(wear_out(&mut sound, &[5, 6]).iter().all(|verdict| *verdict == clean));
+    assert_eq!((sound.erase(BLOCK), sound.is_bad(BLOCK)), (Ok(()), false));
 }
 
 #[test]
@@ -292,6 +294,12 @@ fn settings_that_cannot_be_name_their_field() {
     assert_eq!(field(FaultSettings { program_failures: 1.5, ..settings() }), "program_failures");
     assert_eq!(field(FaultSettings { days: f64::NAN, ..settings() }), "days");
     assert_eq!(field(FaultSettings { retry: ReadRetry { levels: 1, factor: 0.0 }, ..settings() }), "retry_factor");
+    assert_eq!(field(FaultSettings { retry: ReadRetry { levels: 65, factor: 1.0 }, ..settings() }), "retry_levels");
+    // The ends of a range are in it, as its message says.
+    let errors = ErrorModel { base: 0.5, ..ErrorModel::default() };
+    let retry = ReadRetry { levels: 64, factor: 1.0 };
+    let most = FaultSettings { errors, days: 1e5, block_sigma: 10.0, retry, weak: 1.0, factory_bad: 1.0, ..settings() };
+    assert_eq!(most.validate(&geometry(), Bytes(0)), Ok(()));
 }
 
 /// What a store was told, by page and block, as a file would keep it.

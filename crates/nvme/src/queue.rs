@@ -182,12 +182,6 @@ impl CompletionQueue {
         self.ring.last as u32 - self.ring.used()
     }
 
-    /// Completions the host has not yet taken.
-    #[inline]
-    pub fn unseen(&self) -> u32 {
-        self.ring.used()
-    }
-
     /// Takes up to `limit` free entries that lie side by side. Two calls take all that are free, wherever the queue
     /// wraps.
     #[inline]

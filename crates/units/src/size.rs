@@ -128,7 +128,31 @@ mod tests {
         let drives = [512, 4_096, 999_949, 999_950, 999_997_440, 1_024_000_000, 7_000_000_000_000_000];
         let shown = ["512 B", "4.1 kB", "999.9 kB", "1.0 MB", "1.0 GB", "1.0 GB", "7000.0 TB"];
         assert_eq!(drives.map(|bytes| Bytes(bytes).to_string()), shown);
-        let pages = [512, 4_096, 7_680, 1_048_575, 1 << 20, 3 << 29].map(|bytes| Bytes(bytes).binary());
-        assert_eq!(pages, ["512 B", "4 KiB", "7.5 KiB", "1 MiB", "1 MiB", "1.5 GiB"]);
+        let pages = [1_023, 1_024, 7_680, 1_048_575, 1 << 20, 3 << 29].map(|bytes| Bytes(bytes).binary());
+        assert_eq!(pages, ["1023 B", "1 KiB", "7.5 KiB", "1 MiB", "1 MiB", "1.5 GiB"]);
+    }
+
+    #[test]
+    fn a_letter_counts_in_1024s_and_with_a_b_alone_in_1000s() {
+        let parse = |text: &str| Bytes::parse(text).map(|bytes| bytes.0);
+        for (place, letter) in (1..).zip(["k", "m", "g", "t"]) {
+            for binary in [letter.to_owned(), format!("{letter}iB"), format!("{}ib", letter.to_uppercase())] {
+                assert_eq!(parse(&format!("3{binary}")), Some(3 << (10 * place)), "{binary}");
+            }
+            assert_eq!(parse(&format!("3 {letter}B")), Some(3 * 1_000u64.pow(place)), "{letter}B");
+        }
+        assert_eq!(
+            ["7", "7b", " 7 B ", "0.5k", ".5 KiB"].map(parse),
+            [Some(7), Some(7), Some(7), Some(512), Some(512)]
+        );
+    }
+
+    #[test]
+    fn what_is_no_whole_number_of_bytes_or_too_many_is_no_size() {
+        for text in ["", "k", "1.5", "0.3k", "1.2.3k", "-1", "4 pages", "1e3", "9007199254740994", "8193t"] {
+            assert_eq!(Bytes::parse(text), None, "{text}");
+        }
+        assert_eq!([Bytes::parse("8192t"), Bytes::parse("9007199254740992")], [Some(Bytes(1 << 53)); 2]);
+        assert_eq!(["1.5", "0.3k", "8193t", "4 pages", "k"].map(Bytes::is_size), [true, true, true, false, false]);
     }
 }

@@ -86,6 +86,8 @@ fn location(submission: &Submission, status: Status) -> Option<u16> {
         Status::PRP_OFFSET_INVALID if !submission.prp2().0.is_multiple_of(8) => at(SECOND_POINTER, 0),
         Status::SGL_TYPE_INVALID | Status::SGL_LENGTH_INVALID | Status::SGL_OFFSET_INVALID => at(FIRST_POINTER, 0),
         Status::LBA_OUT_OF_RANGE if has_range(submission) => at(DWORD10, 0),
+        // A submission queue is created with the number of a completion queue too, which may be the wrong one.
+        Status::INVALID_QUEUE_ID if submission.opcode() == AdminOpcode::CreateSubmissionQueue as u8 => None,
         Status::INVALID_LOG_PAGE | Status::INVALID_QUEUE_ID | Status::INVALID_QUEUE_DELETION => at(DWORD10, 0),
         // Of a namespace that is to be created the format stands in its data.
         Status::INVALID_FORMAT if submission.opcode() == AdminOpcode::FormatNvm as u8 => at(DWORD10, 0),
@@ -93,7 +95,8 @@ fn location(submission: &Submission, status: Status) -> Option<u16> {
         Status::FEATURE_NOT_SAVEABLE => at(DWORD10 + 3, 7),
         Status::COMPLETION_QUEUE_INVALID | Status::INVALID_INTERRUPT_VECTOR => at(DWORD11 + 2, 0),
         Status::ATOMIC_WRITE_UNIT_EXCEEDED => at(DWORD12, 0),
-        Status::INVALID_PROTECTION_INFORMATION => at(DWORD14, 0),
+        // A Copy has tags of its source in each range.
+        Status::INVALID_PROTECTION_INFORMATION if has_range(submission) => at(DWORD14, 0),
         _ => None,
     }
 }
@@ -232,5 +235,48 @@ mod tests {
             Some(43 | 7 << 8)
         );
         assert_eq!(located(&Submission::new(fabrics::OPCODE, 0), Status::INVALID_OPCODE), None);
+    }
+
+    #[test]
+    fn a_status_of_one_field_says_where_that_lies() {
+        let located = |submission: &Submission, status| CommandError::of(QueueId(0), submission, status).location;
+        let read = Submission::read(1, 100, 64, DataPointer::default());
+        for (status, byte) in [
+            (Status::INVALID_OPCODE, 0),
+            (Status::INVALID_NAMESPACE, 4),
+            (Status::FEATURE_NOT_NAMESPACE_SPECIFIC, 4),
+            (Status::METADATA_SGL_LENGTH_INVALID, 16),
+            (Status::SGL_TYPE_INVALID, 24),
+            (Status::SGL_LENGTH_INVALID, 24),
+            (Status::SGL_OFFSET_INVALID, 24),
+            (Status::INVALID_LOG_PAGE, 40),
+            (Status::INVALID_QUEUE_ID, 40),
+            (Status::INVALID_QUEUE_DELETION, 40),
+            (Status::INVALID_QUEUE_SIZE, 42),
+            (Status::COMPLETION_QUEUE_INVALID, 46),
+            (Status::INVALID_INTERRUPT_VECTOR, 46),
+            (Status::ATOMIC_WRITE_UNIT_EXCEEDED, 48),
+            (Status::INVALID_PROTECTION_INFORMATION, 56),
+        ] {
+            assert_eq!(located(&read, status), Some(byte), "{status:?}");
+        }
+        let format = Submission::format_nvm(1, 9, 0);
+        assert_eq!(located(&format, Status::INVALID_FORMAT), Some(40));
+        let second = |prp2| DataPointer { prp1: HostAddress(0x1000), prp2: HostAddress(prp2) };
+        assert_eq!(located(&read.with_pointer(second(0x2004)), Status::PRP_OFFSET_INVALID), Some(32));
+    }
+
+    #[test]
+    fn where_it_may_be_another_field_none_is_named() {
+        let located = |submission: &Submission, status| CommandError::of(QueueId(0), submission, status).location;
+        let create = Submission::new(AdminOpcode::NamespaceManagement as u8, 0);
+        assert_eq!(located(&create, Status::INVALID_FORMAT), None, "it stands in the data");
+        let lists = DataPointer { prp1: HostAddress(0x1000), prp2: HostAddress(0x2008) };
+        let read = Submission::read(1, 100, 64, lists);
+        assert_eq!(located(&read, Status::PRP_OFFSET_INVALID), None, "an entry of the list");
+        let queue = Submission::create_submission_queue(QueueId(1), 64, HostAddress(0), QueueId(0));
+        assert_eq!(located(&queue, Status::INVALID_QUEUE_ID), None, "the completion queue is the wrong one");
+        let copy = Submission::copy(1, 500, 2, DataPointer::default());
+        assert_eq!(located(&copy, Status::INVALID_PROTECTION_INFORMATION), None, "it may be the tag of a range");
     }
 }

@@ -128,3 +128,45 @@ fn a_reset_leaves_no_error_entry_and_their_count() {
     assert_eq!(status(&mut controller, Submission::new(0x7f, 1)), Status::INVALID_OPCODE);
     assert_eq!(page(&mut controller, log_page::ERRORS)[0], 2);
 }
+
+/// MDTS counts metadata between the blocks (Base figure 275), and not those that have a place of their own.
+#[test]
+fn metadata_apart_do_not_make_a_transfer_longer() {
+    let mut settings = ControllerSettings { metadata: true, managed_namespaces: 4, ..example() };
+    settings.namespaces[0].metadata = true;
+    let controller = ready_with(settings);
+    let read = |blocks| controller.movement(&Submission::read(1, 0, blocks, NOWHERE)).map(|_| ());
+    assert_eq!([1024, 1025].map(read), [Ok(()), Err(Status::INVALID_FIELD)]);
+}
+
+/// CNS 12h and 13h: controllers from CNTID on, behind their number (Base §4.5.1).
+#[test]
+fn controllers_are_listed_from_the_one_that_is_asked_for_on() {
+    let mut controller = managed();
+    let mut all = Namespaces::clone(controller.namespaces());
+    all.enter(7);
+    controller.set_namespaces(&Arc::new(all));
+    for (cns, id) in [(identify::CONTROLLERS, 0), (identify::NAMESPACE_CONTROLLERS, 1)] {
+        let lists = [(0, vec![2, 1, 7]), (1, vec![2, 1, 7]), (2, vec![1, 7]), (7, vec![1, 7]), (8, vec![0])];
+        for (from, list) in lists {
+            let asked = Submission::identify(cns, id, NOWHERE).with_dword(10, u32::from(cns) | from << 16);
+            let mut due: Vec<u8> = list.into_iter().flat_map(u16::to_le_bytes).collect();
+            due.resize(4096, 0);
+            assert_eq!(data(&mut controller, asked), due, "{cns:#x} from {from}");
+        }
+    }
+}
+
+/// All together are told of by CNS 00h, and their controllers by CNS 13h.
+#[test]
+fn what_is_allocated_is_told_of_one_namespace_by_who_manages_them() {
+    let mut controller = managed();
+    let of = |cns, id| Submission::identify(cns, id, NOWHERE);
+    let refused = [(identify::ALLOCATED_NAMESPACE, ALL_NAMESPACES), (identify::NAMESPACE_CONTROLLERS, ALL_NAMESPACES)]
+        .map(|(cns, id)| status(&mut controller, of(cns, id)));
+    assert_eq!(refused, [Status::INVALID_NAMESPACE, Status::INVALID_FIELD]);
+    for cns in identify::ALLOCATED_NAMESPACES..=identify::GRANULARITY {
+        assert_eq!(data(&mut controller, of(cns, 1)).len(), 4096, "{cns:#x}");
+        assert_eq!(status(&mut ready_with(example()), of(cns, 1)), Status::INVALID_FIELD, "{cns:#x}: it manages none");
+    }
+}

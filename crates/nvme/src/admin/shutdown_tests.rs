@@ -1,6 +1,8 @@
 //! Shutdowns that a host asks for together with a start or a reset.
 
+use super::tests::ready_with;
 use super::*;
+use crate::ControllerSettings;
 use crate::settings::tests::example;
 use crate::spec::registers::{self, AdminQueueAttributes, Configuration};
 
@@ -106,4 +108,17 @@ fn a_fault_during_a_reset_does_not_keep_it_from_its_end() {
     controller.write_property(registers::CC, ENABLED);
     controller.on_started();
     assert!(controller.is_ready());
+}
+
+/// NSSRC has a value that nobody writes by mistake (Base §3.1.3.7).
+#[test]
+fn the_subsystem_is_reset_by_its_signature_alone() {
+    let of = |managed_namespaces, value| {
+        let mut controller = ready_with(ControllerSettings { managed_namespaces, ..example() });
+        controller.write_property(registers::NSSR, value);
+        controller.next_event()
+    };
+    assert_eq!(of(4, registers::NSSR_SIGNATURE), Some(DeviceEvent::SubsystemReset));
+    assert_eq!([0, 1, !registers::NSSR_SIGNATURE].map(|value| of(4, value)), [None, None, None]);
+    assert_eq!(of(0, registers::NSSR_SIGNATURE), None, "CAP.NSSRS says that there is none");
 }
