@@ -1,7 +1,7 @@
 //! The firmware's settings as keys: read from them, and written back where an architecture changes them.
 
 use super::layered::{Layer, Layered, Setting};
-use super::schema::schema;
+use super::schema::{Key, schema};
 use super::{ConfigError, Origin};
 use crate::config::field::Field;
 use firmware::architecture::{Architecture, Placement, PlacementError, ThreadCounts};
@@ -143,6 +143,13 @@ pub(super) fn is_foreign(key: &str, architecture: &dyn Architecture) -> bool {
     group.is_some_and(|group| architecture.groups().iter().all(|own| own.name != group))
 }
 
+/// What a key means to an architecture: groups of one name do not do the same in each.
+pub(super) fn note(key: &'static Key, architecture: &dyn Architecture) -> &'static str {
+    let group = key.path.strip_prefix("threads.");
+    let own = architecture.groups().iter().find(|own| group == Some(own.name));
+    own.map_or(&key.note, |own| own.summary)
+}
+
 /// Refuses threads or places for a group that the architecture does not have.
 fn check_groups(from: &Layered, architecture: &dyn Architecture) -> Result<(), ConfigError> {
     let own = Origin::Architecture(architecture.name()).layer();
@@ -248,6 +255,22 @@ mod tests {
                 "{key} is 63; expected at most 62 threads of address translation, for the head of a checkpoint"
             );
             assert!(message.contains(&expected), "{architecture}: {message}");
+        }
+    }
+
+    #[test]
+    fn a_group_is_what_its_own_architecture_says_of_it() {
+        for architecture in firmware::architecture::ARCHITECTURES {
+            let resolved = Layers::new().flag("--architecture", architecture.name()).unwrap().resolve().unwrap();
+            let notes: Vec<_> = resolved.rows().map(|row| (row.key, row.note)).collect();
+            let whole = resolved.to_toml();
+            for group in architecture.groups() {
+                let key = format!("threads.{}", group.name);
+                assert!(notes.contains(&(&key, group.summary)), "{}: {notes:?}", architecture.name());
+                let line = whole.lines().find(|line| line.starts_with(&format!("{} = {} ", group.name, group.threads)));
+                let line = line.unwrap_or_else(|| panic!("{key} of {}: {whole}", architecture.name()));
+                assert!(line.ends_with(&format!("; {}", group.summary)), "{line}");
+            }
         }
     }
 

@@ -308,7 +308,7 @@ impl Resolved {
     pub fn rows(&self) -> impl Iterator<Item = Row> {
         self.shown().map(|(key, setting)| Row {
             key: &key.path,
-            note: &key.note,
+            note: firmware_keys::note(key, self.architecture),
             value: setting.value.to_string(),
             figure: figure(&setting.value, &key.path),
             origin: setting.origin.clone(),
@@ -353,7 +353,10 @@ impl Resolved {
             }
             // A file's name may hold a line break, a comment may not.
             let origin = setting.origin.to_string().replace(char::is_control, " ");
-            let note = if key.note.is_empty() { String::new() } else { format!("; {}", key.note) };
+            let note = match firmware_keys::note(key, self.architecture) {
+                "" => String::new(),
+                note => format!("; {note}"),
+            };
             let recipes = (key.path == run::RECIPE).then(|| self.recipes());
             text += &format!("{name} = {} # {origin}{note}\n", recipes.as_ref().unwrap_or(&setting.value));
         }

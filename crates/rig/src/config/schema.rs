@@ -114,8 +114,8 @@ pub fn key_called(name: &str) -> Option<&'static str> {
     keys().find(is_it)
 }
 
-/// Keys of a table that has one for each group of threads of any architecture; where several have a group, the first says what
-/// it is by default.
+/// Keys of a table that has one for each group of threads of any architecture; where several have a group, the first says how many
+/// threads it has by default.
 fn group_keys(table: &str, line: usize) -> Vec<Key> {
     let mut keys: Vec<Key> = Vec::new();
     for group in ARCHITECTURES.iter().flat_map(|architecture| architecture.groups()) {
