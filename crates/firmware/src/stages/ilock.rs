@@ -10,15 +10,18 @@
 //! Order: the requests of one submission queue are admitted in the order of their tickets. A request that arrives before its
 //! predecessor, because another thread took it, is kept until the gap is closed.
 
+mod waiting;
+
 use crate::message::{
     LockId, LockJoin, LockRelease, LockReply, LockRequest, LockSkip, LockSkipped, LockedRange, Message, NO_TICKET,
     next_ticket,
 };
 use crate::stages::held::{HeldRanges, Met};
+use crate::stages::keyed::{Keyed, chain};
 use crate::{Firmware, LockSettings, Turn, Work};
 use stage::{Accepts, Address, Stage};
-use std::collections::VecDeque;
 use units::QueueId;
+use waiting::Waiting;
 
 /// Where ILOCK sends, by NVMQ thread.
 pub(crate) struct Ways {
@@ -39,12 +42,12 @@ pub(crate) struct Ilock {
     /// The commands that each NVMQ thread had under way when it was last heard of.
     under_way: Vec<u16>,
     held: HeldRanges,
-    /// Requests for held ranges, in the order they were admitted.
-    waiting: VecDeque<LockRequest>,
+    /// Requests for held ranges.
+    waiting: Waiting,
     /// The next ticket of each queue.
     next_ticket: Vec<u32>,
     /// Requests, and tickets that will not be used, that came before their predecessors.
-    early: Vec<(QueueId, u32, Option<LockRequest>)>,
+    early: Keyed<(QueueId, u32), Option<LockRequest>>,
 }
 
 impl Accepts<LockRequest> for Ilock {}
@@ -65,9 +68,9 @@ impl Ilock {
             settings,
             in_order,
             held: HeldRanges::new(settings.unit),
-            waiting: VecDeque::new(),
+            waiting: Waiting::new(settings.unit),
             next_ticket,
-            early: Vec::new(),
+            early: Keyed::default(),
         }
     }
 
@@ -78,15 +81,15 @@ impl Ilock {
             return;
         }
         if ticket != self.next_ticket[queue.index()] {
-            self.early.push((queue, ticket, request.copied()));
+            self.early.put(chain(queue.index(), ticket as usize), (queue, ticket), request.copied());
             return;
         }
         if let Some(request) = request {
             self.admit(turn, request);
         }
         let mut next = next_ticket(ticket);
-        while let Some(at) = self.early.iter().position(|early| (early.0, early.1) == (queue, next)) {
-            if let (_, _, Some(request)) = self.early.swap_remove(at) {
+        while let Some(early) = self.early.take(chain(queue.index(), next as usize), (queue, next)) {
+            if let Some(request) = early {
                 self.admit(turn, &request);
             }
             next = next_ticket(next);
@@ -103,11 +106,11 @@ impl Ilock {
     fn admit(&mut self, turn: &mut Turn<'_>, request: &LockRequest) {
         turn.spend_times(Work::SearchLock, self.depth());
         self.under_way[usize::from(request.nvmq)] = request.under_way;
-        let behind = self.waiting.iter().any(|earlier| earlier.range.meets(request.range));
+        let behind = self.waiting.meets(request.range);
         match self.held.met_by(request.range) {
             None if !behind => self.grant(turn, request, false),
             Some(met) if !behind && self.may_share(request, met) => self.share(turn, request, met, false),
-            _ => self.waiting.push_back(*request),
+            _ => self.waiting.push(request),
         }
     }
 
@@ -168,28 +171,19 @@ impl Ilock {
         if self.waiting.is_empty() {
             return;
         }
-        let mut changed = vec![freed];
-        let mut at = 0;
-        while let Some(&request) = self.waiting.get(at) {
-            let concerned = changed.iter().any(|range| range.meets(request.range));
-            let behind = concerned && self.waiting.iter().take(at).any(|earlier| earlier.range.meets(request.range));
-            if !concerned || behind {
-                at += 1;
-                continue;
-            }
+        self.waiting.concern(freed);
+        while let Some((number, request)) = self.waiting.next_concerned() {
             match self.held.met_by(request.range) {
                 None => {
-                    self.waiting.remove(at);
+                    self.waiting.remove(number);
                     self.grant(turn, &request, true);
-                    changed.push(request.range);
                 }
                 Some(met) if self.may_share(&request, met) => {
-                    self.waiting.remove(at);
+                    self.waiting.remove(number);
                     turn.spend_times(Work::SearchLock, self.depth());
                     self.share(turn, &request, met, true);
-                    changed.push(request.range);
                 }
-                Some(_) => at += 1,
+                Some(_) => {}
             }
         }
     }

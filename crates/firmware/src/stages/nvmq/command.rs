@@ -19,8 +19,8 @@ pub(super) struct Segment {
     pub(super) next: u32,
     /// Pages not yet done.
     pub(super) left: u32,
-    /// The record under which its range is owned; `None` until its lock is granted and its turn has come.
-    pub(super) record: Option<u16>,
+    /// Which member of its range it is; `None` until its lock is granted.
+    pub(super) member: Option<u16>,
     /// Whether pages may begin.
     pub(super) running: bool,
     /// When its lock was asked for.

@@ -133,7 +133,7 @@ impl Nvmq {
             next_taker: usize::from(index),
             slots: Slots::new(tables.slots),
             kept: vec![Vec::new(); tables.slots],
-            ranges: OwnedRanges::default(),
+            ranges: OwnedRanges::new((crate::LOCK_REGION.0 / common.drive.geometry().shape().page.0) as usize),
             unanswered: 0,
             put_off: VecDeque::new(),
             still: None,

@@ -4,7 +4,7 @@ use super::Nvmq;
 use super::command::Command;
 use super::intake::set_range;
 use super::phase::{Phase, tag, untag};
-use super::ranges::{Left, Member};
+use super::ranges::Left;
 use crate::message::*;
 use crate::stages::choose_trans;
 use crate::stages::entry::{self, Half};
@@ -85,17 +85,16 @@ impl Nvmq {
             command.fail(status);
         }
         self.publish_activity();
-        if let Some((record, running)) = self.ranges.arrive(forward.lock, forward.card.key, slot) {
-            self.enter(turn, slot, 0, record, running);
+        if let Some((member, running)) = self.ranges.arrive(forward.lock, forward.card.key, slot) {
+            self.enter(turn, slot, 0, member, running);
         }
     }
 
     /// A command is on its way here: its place in the order is kept for it.
     pub(super) fn on_lock_join(&mut self, turn: &mut Turn<'_>, join: LockJoin) {
         turn.spend(Work::OrderInRange);
-        let member = Member::new(join.key, 0, join.extent);
-        if let Some((slot, record, running)) = self.ranges.expect(join.lock, member) {
-            self.enter(turn, slot, 0, record, running);
+        if let Some((slot, member, running)) = self.ranges.expect(join.lock, join.key, join.extent) {
+            self.enter(turn, slot, 0, member, running);
         }
     }
 
@@ -105,13 +104,13 @@ impl Nvmq {
         let part = command.segments[usize::from(segment)];
         let (from, to) = (command.first_page + part.from, command.first_page + part.to);
         let extent = Extent { from, to, changes: self.excludes(command) };
-        let (record, running) = self.ranges.join(lock, Member::new(command.card.key, segment, extent), slot);
-        self.enter(turn, slot, segment, record, running);
+        let (member, running) = self.ranges.join(lock, extent, slot, segment);
+        self.enter(turn, slot, segment, member, running);
     }
 
-    fn enter(&mut self, turn: &mut Turn<'_>, slot: u16, segment: u8, record: u16, running: bool) {
+    fn enter(&mut self, turn: &mut Turn<'_>, slot: u16, segment: u8, member: u16, running: bool) {
         let part = &mut self.slots.get_mut(slot).segments[usize::from(segment)];
-        part.record = Some(record);
+        part.member = Some(member);
         part.running = running;
         if segment == 0 && self.slots.get(slot).is_listing() {
             self.fetch_list(turn, slot);
@@ -522,7 +521,7 @@ impl Nvmq {
         let has_rest = command.more().is_some_and(|more| more.rest.1 > 0);
         let alone = has_rest || command.card.ranges > 0 || command.card.tickets[0] == NO_TICKET;
         let key = command.card.key;
-        let record = command.segments[index].record.take().expect("a running segment is under a range");
+        let member = command.segments[index].member.take().expect("a running segment is under a range");
         if over {
             if alone {
                 self.next_stretch(turn, slot);
@@ -530,19 +529,19 @@ impl Nvmq {
                 self.complete(turn, slot);
             }
         }
-        self.leave(turn, record, index as u8, key);
+        self.leave(turn, member, key);
         over
     }
 
-    fn leave(&mut self, turn: &mut Turn<'_>, record: u16, segment: u8, key: CommandKey) {
-        match self.ranges.leave(record, key, segment) {
+    fn leave(&mut self, turn: &mut Turn<'_>, member: u16, key: CommandKey) {
+        match self.ranges.leave(member) {
             Left::Alone(lock, served) => {
                 turn.send(
                     self.ways.releases[usize::from(lock.thread)],
                     LockRelease { lock, served, nvmq: self.index, under_way: self.slots.used() as u16 },
                 );
             }
-            Left::Shared => {
+            Left::Shared(record) => {
                 while let Some((slot, segment)) = self.ranges.next_runnable(record) {
                     self.slots.get_mut(slot).segments[usize::from(segment)].running = true;
                     self.advance(turn, slot);

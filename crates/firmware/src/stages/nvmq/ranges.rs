@@ -1,24 +1,27 @@
 //! Ranges that this thread owns, and the order of the commands that share one (DeepFlash §5.2, ownership).
 //!
 //! The order is ILOCK's. A command that another thread forwards here has its place from the moment ILOCK decided, before it arrives.
+//! A member that is alone in its range, as most are, stands in no line; where there are more, each page has its line.
 
 use crate::message::{CommandKey, Extent, LockId};
+use crate::stages::keyed::{self, CHAINS, Keyed};
+use crate::stages::lines::{Lines, Waiter};
+use crate::stages::waiting::Places;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// A segment of a command under an owned range.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Member {
-    key: CommandKey,
-    segment: u8,
-    extent: Extent,
+struct Member {
+    record: u16,
     /// Where the command is; none while it is on its way here.
     slot: Option<u16>,
-    running: bool,
-}
-
-impl Member {
-    pub(super) fn new(key: CommandKey, segment: u8, extent: Extent) -> Self {
-        Member { key, segment, extent, slot: None, running: false }
-    }
+    segment: u8,
+    extent: Extent,
+    /// Pages at which it waits.
+    waits: u16,
+    /// Its place in the order that ILOCK decided.
+    order: u32,
 }
 
 #[derive(Debug)]
@@ -26,14 +29,16 @@ struct Record {
     lock: LockId,
     /// Grants and forwards that came under it.
     served: u32,
-    /// In the order that ILOCK decided.
-    members: Vec<Member>,
+    members: u16,
+    /// The member that was the first.
+    first: u16,
     /// The next record of its chain.
     next: u16,
+    /// As soon as a second member has come.
+    lines: Option<Lines>,
+    /// Members that need not wait any more, by their order.
+    ready: BinaryHeap<Reverse<(u32, u16)>>,
 }
-
-/// Chains of records, by the first unit of their range: more than a thread usually has ranges.
-const CHAINS: usize = 256;
 
 /// The end of a chain.
 const NONE: u16 = u16::MAX;
@@ -44,66 +49,110 @@ pub(super) struct OwnedRanges {
     records: Vec<Record>,
     chains: Box<[u16; CHAINS]>,
     free: Vec<u16>,
-    /// Commands that arrived before ILOCK's word of them.
-    early: Vec<(CommandKey, u16)>,
-}
-
-impl Default for OwnedRanges {
-    fn default() -> Self {
-        OwnedRanges { records: Vec::new(), chains: Box::new([NONE; CHAINS]), free: Vec::new(), early: Vec::new() }
-    }
+    members: Vec<Member>,
+    free_members: Vec<u16>,
+    /// Who waits at the pages of all records.
+    waiters: Places<Waiter>,
+    /// Lines at which nobody is.
+    free_lines: Vec<Lines>,
+    /// Pages of a lock region.
+    region_pages: usize,
+    /// Members whose command is on its way.
+    expected: Keyed<(CommandKey, LockId), u16>,
+    /// Slots of commands that arrived before ILOCK's word of them.
+    early: Keyed<(CommandKey, LockId), u16>,
 }
 
 /// What is left when a member leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Left {
-    /// Others are under the range still.
-    Shared,
+    /// Others are under the range still, whose record this is.
+    Shared(u16),
     /// Nobody: it is to be released, with the number served.
     Alone(LockId, u32),
 }
 
 impl OwnedRanges {
-    /// Puts a command that is here under a range, and tells the record and whether it may run at once.
+    /// None is owned.
+    pub(super) fn new(region_pages: usize) -> Self {
+        OwnedRanges {
+            records: Vec::new(),
+            chains: Box::new([NONE; CHAINS]),
+            free: Vec::new(),
+            members: Vec::new(),
+            free_members: Vec::new(),
+            waiters: Places::default(),
+            free_lines: Vec::new(),
+            region_pages,
+            expected: Keyed::default(),
+            early: Keyed::default(),
+        }
+    }
+
+    /// Puts a segment of a command that is here under a range, and tells which member it is and whether it may run at once.
     #[inline]
-    pub(super) fn join(&mut self, lock: LockId, member: Member, slot: u16) -> (u16, bool) {
-        let index = self.find(lock).unwrap_or_else(|| self.open(lock));
-        let record = &mut self.records[usize::from(index)];
-        record.served += 1;
-        let running = !record.members.iter().any(|earlier| member.extent.conflicts(&earlier.extent));
-        record.members.push(Member { slot: Some(slot), running, ..member });
-        (index, running)
+    pub(super) fn join(&mut self, lock: LockId, extent: Extent, slot: u16, segment: u8) -> (u16, bool) {
+        self.add(lock, extent, Some(slot), segment)
     }
 
     /// Keeps a place for a command that is on its way; if it has arrived before this word of it, as [`OwnedRanges::join`] with its slot.
-    pub(super) fn expect(&mut self, lock: LockId, member: Member) -> Option<(u16, u16, bool)> {
-        if let Some(at) = self.early.iter().position(|&(key, _)| key == member.key) {
-            let (_, slot) = self.early.swap_remove(at);
-            let (record, running) = self.join(lock, member, slot);
-            return Some((slot, record, running));
+    pub(super) fn expect(&mut self, lock: LockId, key: CommandKey, extent: Extent) -> Option<(u16, u16, bool)> {
+        if let Some(slot) = self.early.take(chain_of(key), (key, lock)) {
+            let (member, running) = self.join(lock, extent, slot, 0);
+            return Some((slot, member, running));
         }
-        let index = self.find(lock).unwrap_or_else(|| self.open(lock));
-        let record = &mut self.records[usize::from(index)];
-        record.served += 1;
-        record.members.push(member);
+        let (member, _) = self.add(lock, extent, None, 0);
+        self.expected.put(chain_of(key), (key, lock), member);
         None
     }
 
-    /// A command that was on its way has arrived: its record and whether it may run, once ILOCK's word of it is here as well.
+    /// A command that was on its way has arrived: which member it is and whether it may run, once ILOCK's word of it is here as well.
     pub(super) fn arrive(&mut self, lock: LockId, key: CommandKey, slot: u16) -> Option<(u16, bool)> {
-        let expected = self.find(lock).and_then(|index| {
-            let members = &self.records[usize::from(index)].members;
-            members.iter().position(|member| member.key == key).map(|at| (index, at))
-        });
-        let Some((index, at)) = expected else {
-            self.early.push((key, slot));
+        let Some(number) = self.expected.take(chain_of(key), (key, lock)) else {
+            self.early.put(chain_of(key), (key, lock), slot);
             return None;
         };
-        let members = &mut self.records[usize::from(index)].members;
-        let running = may_run(members, at);
-        members[at].slot = Some(slot);
-        members[at].running = running;
-        Some((index, running))
+        let member = &mut self.members[usize::from(number)];
+        member.slot = Some(slot);
+        Some((number, member.waits == 0))
+    }
+
+    #[inline]
+    fn add(&mut self, lock: LockId, extent: Extent, slot: Option<u16>, segment: u8) -> (u16, bool) {
+        let index = self.find(lock).unwrap_or_else(|| self.open(lock));
+        let record = &mut self.records[usize::from(index)];
+        record.served += 1;
+        record.members += 1;
+        let member = Member { record: index, slot, segment, extent, waits: 0, order: record.served };
+        let number = if let Some(number) = self.free_members.pop() {
+            self.members[usize::from(number)] = member;
+            number
+        } else {
+            assert!(self.members.len() < usize::from(NONE), "more members than can be numbered");
+            self.members.push(member);
+            self.members.len() as u16 - 1
+        };
+        if record.members == 1 {
+            record.first = number;
+            return (number, true);
+        }
+        (number, self.line_up(number))
+    }
+
+    /// A member comes behind others: whether it may run all the same.
+    #[inline(never)]
+    fn line_up(&mut self, number: u16) -> bool {
+        let member = self.members[usize::from(number)];
+        let record = &mut self.records[usize::from(member.record)];
+        let lines = record.lines.get_or_insert_with(|| {
+            let mut lines = self.free_lines.pop().unwrap_or_else(|| Lines::new(self.region_pages));
+            let before = &self.members[usize::from(record.first)];
+            lines.enter(&mut self.waiters, record.first, &before.extent);
+            lines
+        });
+        let waits = lines.enter(&mut self.waiters, number, &member.extent);
+        self.members[usize::from(number)].waits = waits;
+        waits == 0
     }
 
     #[inline]
@@ -120,7 +169,8 @@ impl OwnedRanges {
 
     fn open(&mut self, lock: LockId) -> u16 {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.records.push(Record { lock, served: 0, members: Vec::new(), next: NONE });
+            let (lines, ready) = (None, BinaryHeap::new());
+            self.records.push(Record { lock, served: 0, members: 0, first: NONE, next: NONE, lines, ready });
             (self.records.len() - 1) as u16
         });
         let record = &mut self.records[usize::from(index)];
@@ -131,7 +181,11 @@ impl OwnedRanges {
     }
 
     fn close(&mut self, index: u16) {
-        let Record { lock, next, .. } = self.records[usize::from(index)];
+        let record = &mut self.records[usize::from(index)];
+        let (lock, next) = (record.lock, record.next);
+        if let Some(lines) = record.lines.take() {
+            self.free_lines.push(lines);
+        }
         let head = &mut self.chains[chain(lock)];
         if *head == index {
             *head = next;
@@ -145,91 +199,53 @@ impl OwnedRanges {
         self.free.push(index);
     }
 
-    /// A member's segment is done.
+    /// A member's segment is done. It was running.
     #[inline]
-    pub(super) fn leave(&mut self, index: u16, key: CommandKey, segment: u8) -> Left {
+    pub(super) fn leave(&mut self, number: u16) -> Left {
+        self.free_members.push(number);
+        let Member { record: index, extent, .. } = self.members[usize::from(number)];
+        if self.records[usize::from(index)].lines.is_some() {
+            self.make_way(index, &extent);
+        }
         let record = &mut self.records[usize::from(index)];
-        record.members.retain(|member| (member.key, member.segment) != (key, segment));
-        if !record.members.is_empty() {
-            return Left::Shared;
+        record.members -= 1;
+        if record.members > 0 {
+            return Left::Shared(index);
         }
         let left = Left::Alone(record.lock, record.served);
         self.close(index);
         left
     }
 
-    /// A member whose turn has come, marked as running: its slot and segment.
+    /// A member is at none of its pages any more, which those that waited for it may be at.
+    #[inline(never)]
+    fn make_way(&mut self, index: u16, extent: &Extent) {
+        let record = &mut self.records[usize::from(index)];
+        let lines = record.lines.as_mut().expect("the caller looked");
+        lines.leave(&mut self.waiters, extent, |number| {
+            let member = &mut self.members[usize::from(number)];
+            member.waits -= 1;
+            if member.waits == 0 && member.slot.is_some() {
+                record.ready.push(Reverse((member.order, number)));
+            }
+        });
+    }
+
+    /// The first whose turn has come of a record's members, which runs from now on: its slot and segment.
     pub(super) fn next_runnable(&mut self, index: u16) -> Option<(u16, u8)> {
-        let members = &mut self.records[usize::from(index)].members;
-        let position = (0..members.len())
-            .find(|&at| !members[at].running && members[at].slot.is_some() && may_run(members, at))?;
-        members[position].running = true;
-        members[position].slot.map(|slot| (slot, members[position].segment))
+        let Reverse((_, number)) = self.records[usize::from(index)].ready.pop()?;
+        let Member { slot, segment, .. } = self.members[usize::from(number)];
+        Some((slot.expect("only those that are here are ready"), segment))
     }
 }
 
 fn chain(lock: LockId) -> usize {
-    // Threads number their locks from zero on: each begins at another chain.
-    (usize::from(lock.number) + usize::from(lock.thread) * 43) % CHAINS
+    keyed::chain(lock.thread.into(), lock.number.into())
 }
 
-fn may_run(members: &[Member], at: usize) -> bool {
-    !members[..at].iter().any(|earlier| members[at].extent.conflicts(&earlier.extent))
+fn chain_of(key: CommandKey) -> usize {
+    keyed::chain(key.queue().index(), key.id().into())
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LOCK: LockId = LockId { thread: 0, number: 5 };
-
-    fn member(key: u32, page: u32, changes: bool) -> Member {
-        Member::new(CommandKey(key), 0, Extent { from: page, to: page + 1, changes })
-    }
-
-    #[test]
-    fn writers_of_one_page_take_turns_and_others_do_not_wait() {
-        let mut ranges = OwnedRanges::default();
-        let (record, first) = ranges.join(LOCK, member(0, 5, true), 0);
-        assert!(first && !ranges.join(LOCK, member(1, 5, true), 1).1);
-        assert!(ranges.join(LOCK, member(2, 6, true), 2).1, "another page");
-        assert!(!ranges.join(LOCK, member(3, 5, false), 3).1, "a read behind a write");
-        assert_eq!(ranges.leave(record, CommandKey(0), 0), Left::Shared);
-        assert_eq!(ranges.next_runnable(record), Some((1, 0)));
-        assert!(ranges.next_runnable(record).is_none());
-        for key in [1, 2] {
-            assert_eq!(ranges.leave(record, CommandKey(key), 0), Left::Shared);
-        }
-        assert_eq!(ranges.next_runnable(record), Some((3, 0)));
-        assert_eq!(ranges.leave(record, CommandKey(3), 0), Left::Alone(LOCK, 4));
-    }
-
-    #[test]
-    fn a_command_on_its_way_keeps_its_place() {
-        let mut ranges = OwnedRanges::default();
-        let (record, _) = ranges.join(LOCK, member(0, 1, true), 0);
-        assert!(ranges.expect(LOCK, member(1, 5, true)).is_none());
-        assert!(
-            !ranges.join(LOCK, member(2, 5, false), 2).1,
-            "the read was decided after the write that is on its way"
-        );
-        assert_eq!(ranges.arrive(LOCK, CommandKey(1), 7), Some((record, true)));
-        assert_eq!(ranges.leave(record, CommandKey(1), 0), Left::Shared);
-        assert_eq!(ranges.next_runnable(record), Some((2, 0)));
-    }
-
-    #[test]
-    fn a_command_may_arrive_before_the_word_of_it() {
-        let mut ranges = OwnedRanges::default();
-        assert_eq!(ranges.arrive(LOCK, CommandKey(4), 9), None);
-        assert!(matches!(ranges.expect(LOCK, member(4, 1, true)), Some((9, _, true))));
-    }
-
-    #[test]
-    fn readers_of_one_page_run_side_by_side() {
-        let mut ranges = OwnedRanges::default();
-        for key in 0..3 {
-            assert!(ranges.join(LOCK, member(key, 1, false), key as u16).1);
-        }
-    }
-}
+mod tests;
