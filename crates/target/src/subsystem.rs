@@ -214,13 +214,13 @@ impl Subsystem {
         let served = Served::new(shape.pairs, shape.depth, namespaces.count(), settings.unit_blocks).after(lifetime);
         Subsystem {
             kept: namespaces.table(),
+            chores: Chores::after(&lifetime, &namespaces),
             namespaces,
-            chores: Chores::after(lifetime.powered),
             flush_slot: None,
             settings,
             controllers: BTreeMap::new(),
             served,
-            errors: 0,
+            errors: lifetime.errors,
             doomed: Vec::new(),
             orphans: Vec::new(),
             drive,
