@@ -6,7 +6,7 @@ use nvme::spec::{
 };
 use nvme::{
     AdminReply, Admission, AsynchronousEvent, Controller, ControllerSettings, DeviceEvent, Movement, NamespaceSettings,
-    Namespaces, Piece, Role, Transport,
+    Namespaces, Piece, Role, Stretch, Transport,
 };
 use std::sync::Arc;
 use units::{Bytes, Span};
@@ -100,6 +100,9 @@ pub(crate) fn controller(bytes: &[u8]) {
 fn carry(controller: &Controller, submission: &Submission, input: &mut Reader<'_>) {
     let Ok(mut admission) = controller.admit(submission) else { return };
     let (opcode, movement) = (admission.opcode, admission.movement);
+    if let Some(stretch) = admission.stretch(submission) {
+        return parts(controller, submission, stretch);
+    }
     let entry = controller.translate(submission, &admission).expect("its namespace has not changed since");
     if let Some(guarded) = admission.guarded {
         let mut block = vec![input.byte(); guarded.data_bytes()];
@@ -131,6 +134,20 @@ fn carry(controller: &Controller, submission: &Submission, input: &mut Reader<'_
     }
 }
 
+/// The parts of a command that moves no data: together its blocks, each within the drive and no longer than it may be.
+fn parts(controller: &Controller, submission: &Submission, mut stretch: Stretch) {
+    let mut next = submission.slba();
+    while let Some(step) = stretch.step() {
+        let entry = controller.translate(&step.submission, &step.admission).expect("its namespace is as it was");
+        assert!(entry.slba() + u64::from(entry.block_count()) <= BLOCKS, "{entry:x?}");
+        assert!(step.admission.guarded.is_none_or(|guarded| guarded.data_bytes() <= 128 << 10));
+        assert_eq!(step.submission.slba(), next);
+        next += u64::from(step.submission.block_count());
+        stretch.advance();
+    }
+    assert_eq!(next, submission.slba() + u64::from(submission.block_count()));
+}
+
 /// The steps of a copy: within the drive, and each writes what the one before has read.
 fn copy(controller: &Controller, submission: &Submission, admission: &Admission, words: &[u64]) {
     let Ok(mut copy) = controller.guarded_copy(submission, admission, words) else { return };
@@ -140,7 +157,10 @@ fn copy(controller: &Controller, submission: &Submission, admission: &Admission,
         for step in [read, write] {
             let entry = controller.translate(&step.submission, &step.admission).expect("its namespace is as it was");
             assert!(entry.slba() + u64::from(entry.block_count()) <= BLOCKS, "{entry:x?}");
-            assert!(step.admission.bytes() <= 128 << 10 && step.admission.bytes() == step.guarded.data_bytes());
+            assert!(
+                step.admission.bytes() <= 128 << 10
+                    && step.admission.guarded.is_some_and(|it| it.data_bytes() == step.admission.bytes())
+            );
         }
         assert_eq!(read.submission.block_count(), write.submission.block_count());
         assert_eq!(write.submission.slba(), submission.slba() + blocks);

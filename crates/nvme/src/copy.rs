@@ -2,6 +2,7 @@
 //! at a time, for the drive itself copies blocks with their tags as they are.
 
 use crate::io::{Admission, Movement};
+use crate::parts::Step;
 use crate::protection::Guarded;
 use crate::spec::{COPY_BYTES_MAX, CopyRange, DataPointer, Opcode, Status, Submission};
 use crate::{Controller, Protection};
@@ -23,17 +24,6 @@ pub(crate) fn is_guarded(command: &Submission, protection: Protection) -> bool {
     protection != Protection::None && asks
 }
 
-/// A part of a Copy: a Read or a Write of the command's namespace, without a place for its data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CopyStep {
-    /// The command.
-    pub submission: Submission,
-    /// What it is.
-    pub admission: Admission,
-    /// What it says of metadata.
-    pub guarded: Guarded,
-}
-
 /// A range of source blocks, with what their tags are to be as dwords 14 and 15 of a Read say it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Source {
@@ -42,7 +32,7 @@ struct Source {
     tags: [u32; 2],
 }
 
-/// The steps that are left.
+/// The steps that are left, each a Read or a Write of the command's namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuardedCopy {
     command: Submission,
@@ -100,7 +90,7 @@ impl Controller {
 
 impl GuardedCopy {
     /// Reads the next blocks; `None` when all are copied.
-    pub fn read(&self) -> Option<CopyStep> {
+    pub fn read(&self) -> Option<Step> {
         let source = self.sources.last()?;
         let [reference, application] = source.tags;
         let tags = [self.later(reference, self.done.into()), application];
@@ -109,7 +99,7 @@ impl GuardedCopy {
     }
 
     /// Writes what was read.
-    pub fn write(&self) -> CopyStep {
+    pub fn write(&self) -> Step {
         let tags = [self.later(self.command.dword(14), self.written), self.command.dword(15)];
         let step = self.part(Opcode::Write, self.command.slba() + self.written, self.blocks(), tags);
         step.expect("where it goes was looked at")
@@ -141,7 +131,7 @@ impl GuardedCopy {
         if self.protection == Protection::Type3 { reference } else { reference.wrapping_add(blocks as u32) }
     }
 
-    fn part(&self, opcode: Opcode, slba: u64, blocks: u32, tags: [u32; 2]) -> Result<CopyStep, Status> {
+    fn part(&self, opcode: Opcode, slba: u64, blocks: u32, tags: [u32; 2]) -> Result<Step, Status> {
         let shift = if opcode == Opcode::Read { READ_SHIFT } else { WRITE_SHIFT };
         let submission = Submission::over_blocks(opcode, self.command.namespace(), slba, blocks);
         let submission = submission.with_pointer(DataPointer::default());
@@ -155,6 +145,6 @@ impl GuardedCopy {
         let bytes = Bytes(guarded.data_bytes() as u64);
         let movement = if opcode == Opcode::Read { Movement::ToHost(bytes) } else { Movement::FromHost(bytes) };
         let admission = Admission { opcode, movement, guarded: Some(guarded), copies: false, ..self.admission };
-        Ok(CopyStep { submission, admission, guarded })
+        Ok(Step { submission, admission })
     }
 }

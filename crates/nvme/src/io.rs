@@ -4,7 +4,8 @@ use crate::spec::{ALL_NAMESPACES, COPY_RANGES_MAX, CopyRange, DsmRange, Fuse, Op
 use crate::{Controller, Format, Guarded, NamespaceSettings, copy};
 use units::Bytes;
 
-/// Bytes that a Verify, Write Zeroes or Write Uncorrectable reaches over at most (CNS 06h): as many as 65,536 sectors.
+/// Bytes of blocks that the drive is given at once with a command that moves none of them: as many as 65,536 sectors. A Verify, Write
+/// Zeroes or Write Uncorrectable should be no longer (CNS 06h); a longer one it is given in parts.
 pub const RANGE_BYTES_MAX: u64 = 32 << 20;
 
 /// The bytes that go between host and drive for a command.
@@ -31,6 +32,8 @@ pub struct Admission {
     pub reach: Bytes,
     /// Whether it is a Copy that the front end carries out, as [`Controller::guarded_copy`] says.
     pub copies: bool,
+    /// Blocks of each part that the drive is given of it, where it is longer than one ([`Admission::stretch`]).
+    pub(crate) part_blocks: Option<u32>,
     /// What blocks of the namespace were like, and since when.
     pub(crate) format: Option<Format>,
     pub(crate) since: u64,
@@ -76,13 +79,16 @@ impl Controller {
     pub fn admit(&self, submission: &Submission) -> Result<Admission, Status> {
         let (opcode, movement) = self.movement(submission)?;
         let guarded = self.guarded(submission)?;
+        let part_blocks = self.part_blocks(submission, opcode, guarded);
+        let guarded = guarded.filter(|_| part_blocks.is_none());
         let space = self.namespaces.of(self.settings.controller_id, submission.namespace());
         let format = space.map(|space| Format::of(&space.settings));
         let asks = format.is_some_and(|format| copy::is_guarded(submission, format.protection));
         let copies = opcode == Opcode::Copy && asks;
         let block_bytes = format.filter(|_| opcode.has_range()).map_or(0, |format| u64::from(format.block_bytes));
         let reach = Bytes(u64::from(submission.block_count()) * block_bytes);
-        Ok(Admission { opcode, movement, guarded, reach, copies, format, since: space.map_or(0, |space| space.since) })
+        let since = space.map_or(0, |space| space.since);
+        Ok(Admission { opcode, movement, guarded, reach, copies, part_blocks, format, since })
     }
 
     /// What a command of an I/O queue moves.
@@ -132,10 +138,6 @@ impl Controller {
             return Err(Status::LBA_OUT_OF_RANGE);
         }
         let bytes = Bytes(blocks * u64::from(namespace.block_bytes));
-        let range_max = if opcode == Opcode::WriteUncorrectable { RANGE_BYTES_MAX } else { self.guarded_bytes_max() };
-        if !moves_blocks && bytes.0 > range_max {
-            return Err(Status::INVALID_FIELD);
-        }
         // MDTS includes metadata that lie between the blocks (Base, figure 275), but none that the drive makes or takes off (NVM §5.3.2).
         let extends = moves_blocks && namespace.metadata && self.settings.extends_blocks();
         let guarded = if extends { self.guarded(submission)? } else { None };
@@ -156,21 +158,18 @@ impl Controller {
 
     fn guarded(&self, submission: &Submission) -> Result<Option<Guarded>, Status> {
         let space = self.namespaces.of(self.settings.controller_id, submission.namespace());
-        let Some(space) = space.filter(|space| space.settings.metadata) else { return Ok(None) };
-        let guarded = Guarded::of(submission, Format::of(&space.settings));
-        match Opcode::try_from(submission.opcode()) {
-            Ok(Opcode::Read | Opcode::Write | Opcode::Compare) => guarded.map(Some),
-            Ok(Opcode::Verify) => guarded.map(|guarded| Some(guarded).filter(Guarded::checks)),
-            Ok(Opcode::WriteZeroes) => guarded.map(|guarded| Some(guarded).filter(Guarded::is_made_here)),
-            _ => Ok(None),
-        }
+        space.map_or(Ok(None), |space| Guarded::where_any(submission, Format::of(&space.settings)))
     }
 
-    /// Most bytes of a Verify or Write Zeroes. Where there is protection information these may have to be moved: they are no longer
-    /// than a transfer.
-    pub(crate) fn guarded_bytes_max(&self) -> u64 {
-        let transfer = self.settings.transfer_max.filter(|_| self.settings.metadata);
-        transfer.map_or(RANGE_BYTES_MAX, |most| most.0.min(RANGE_BYTES_MAX))
+    /// Blocks of each part of a command that moves none and is longer than the drive is given at once. Blocks whose tags are made or
+    /// checked have to be moved after all: there a part is no longer than a transfer.
+    fn part_blocks(&self, submission: &Submission, opcode: Opcode, guarded: Option<Guarded>) -> Option<u32> {
+        let moves_none = matches!(opcode, Opcode::Verify | Opcode::WriteZeroes | Opcode::WriteUncorrectable);
+        let space = self.namespaces.of(self.settings.controller_id, submission.namespace()).filter(|_| moves_none)?;
+        let transfer = self.settings.transfer_max.filter(|_| guarded.is_some());
+        let most = transfer.map_or(RANGE_BYTES_MAX, |most| most.0.min(RANGE_BYTES_MAX));
+        let blocks = (most / u64::from(space.settings.block_bytes)) as u32;
+        (submission.block_count() > blocks).then_some(blocks)
     }
 
     /// Blocks of a namespace that are written atomically: what that is in blocks of the drive, in its own.

@@ -112,9 +112,6 @@ const STRETCH_MAX: u64 = 1 << 31;
 /// Identifiers of so many namespaces of the drive's own come before those of namespaces that are made, or of all if it has more.
 const OWN_COUNTED: u128 = 0x100;
 
-/// Ranges of a Dataset Management command (NVM §3.2.3).
-const DSM_RANGES_MAX: usize = 256;
-
 impl Namespaces {
     /// Those that the settings name: each is a namespace of the drive, whole.
     pub fn new(settings: &ControllerSettings) -> Self {
@@ -369,6 +366,7 @@ impl Namespaces {
         }
         if opcode.has_range() {
             let blocks = submission.block_count() * scale;
+            assert!(blocks <= 0x1_0000, "the drive is given it in parts");
             entry = entry.with_dword(12, submission.dword(12) & !0xffff | (blocks - 1) & 0xffff);
         }
         Ok(entry)
@@ -383,6 +381,14 @@ impl Namespaces {
         let own =
             block.checked_sub(before + space.first)? * u64::from(self.unit) / u64::from(space.settings.block_bytes);
         (own < space.settings.blocks).then_some(own)
+    }
+
+    /// The sector of the drive, counted in the same way, where a block of a namespace begins.
+    pub fn sector_of(&self, id: u32, block: u64) -> Option<u64> {
+        let space = self.allocated(id).filter(|space| block < space.settings.blocks)?;
+        let before: u64 = self.homes[..space.home as usize - 1].iter().sum();
+        let own = block * u64::from(space.settings.block_bytes) / u64::from(self.unit);
+        Some((before + space.first + own) * (u64::from(self.unit) / 512))
     }
 
     /// The ranges of a Dataset Management or Copy command as the drive is to see them, in the words they came in.
@@ -413,8 +419,6 @@ impl Namespaces {
                     words.extend_from_slice(&stretch.encode());
                 }
             }
-            // Deallocation is advice (NVM §3.2.3.1): what no list has room for stays as it is.
-            words.truncate(DSM_RANGES_MAX * DsmRange::WORDS);
             return Ok(());
         }
         let mut total = 0;
@@ -566,7 +570,7 @@ mod tests {
         let all_of_it = Submission::dataset_management(1, 256, DataPointer::default());
         let mut words = range(beyond, 0).repeat(256);
         assert_eq!(all.translate_ranges(1, &all_of_it, &mut words), Ok(()));
-        assert_eq!(words.len(), 512, "as many as a list holds");
+        assert_eq!(words.len(), 256 * 3 * 2, "more than a list holds, each in three");
     }
 
     #[test]

@@ -43,10 +43,16 @@ const CHECK_APPLICATION: u32 = 1 << 27;
 const CHECK_REFERENCE: u32 = 1 << 26;
 const CHECKS: u32 = CHECK_GUARD | CHECK_APPLICATION | CHECK_REFERENCE;
 
+/// PRINFO of a command, in its place.
+pub(crate) fn information(submission: &Submission) -> u32 {
+    submission.dword(12) & (ACTION | CHECKS)
+}
+
 /// What a command of a namespace with metadata says of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guarded {
     format: Format,
+    slba: u64,
     blocks: u32,
     /// PRINFO in its place.
     checks: u32,
@@ -55,21 +61,35 @@ pub struct Guarded {
     reference: u32,
 }
 
+/// A check that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// Which.
+    pub status: Status,
+    /// The block of the namespace that failed it first.
+    pub block: u64,
+}
+
 impl Guarded {
     /// Of a Read, Write, Compare, Verify or Write Zeroes.
     ///
     /// # Errors
     /// A reference tag that is to be checked and cannot be: of a block with type 1 it is the block's number, of one with type 3 it is
-    /// nobody's but the host's.
+    /// nobody's but the host's. A Verify that is to make or strip anything (NVM §3.2.5).
     pub(crate) fn of(submission: &Submission, format: Format) -> Result<Guarded, Status> {
         let protected = format.protection != Protection::None;
-        let checks = if protected { submission.dword(12) & (ACTION | CHECKS) } else { 0 };
+        let checks = if protected { information(submission) } else { 0 };
         let reference = submission.dword(14);
         let checks_reference = checks & CHECK_REFERENCE != 0;
-        let makes = checks & ACTION != 0 && Opcode::try_from(submission.opcode()).is_ok_and(writes);
+        let acts = |on: fn(Opcode) -> bool| checks & ACTION != 0 && Opcode::try_from(submission.opcode()).is_ok_and(on);
+        if acts(|opcode| opcode == Opcode::Verify) {
+            return Err(Status::INVALID_FIELD);
+        }
+        let makes = acts(writes);
         let wrong = match format.protection {
             Protection::Type1 => (checks_reference || makes) && reference != submission.slba() as u32,
-            Protection::Type3 => checks_reference,
+            // What is made anew is not checked, whatever PRCHK says (NVM §5.3.2.1).
+            Protection::Type3 => checks_reference && !makes,
             Protection::None | Protection::Type2 => false,
         };
         if wrong {
@@ -77,7 +97,20 @@ impl Guarded {
         }
         let dword15 = submission.dword(15);
         let (application, mask) = (dword15 as u16, (dword15 >> 16) as u16);
-        Ok(Guarded { format, blocks: submission.block_count(), checks, application, mask, reference })
+        let (slba, blocks) = (submission.slba(), submission.block_count());
+        Ok(Guarded { format, slba, blocks, checks, application, mask, reference })
+    }
+
+    /// The same of any command, where its blocks have metadata that it moves, makes or checks.
+    pub(crate) fn where_any(submission: &Submission, format: Format) -> Result<Option<Guarded>, Status> {
+        let guarded = || Guarded::of(submission, format);
+        match Opcode::try_from(submission.opcode()) {
+            _ if !format.metadata => Ok(None),
+            Ok(Opcode::Read | Opcode::Write | Opcode::Compare) => guarded().map(Some),
+            Ok(Opcode::Verify) => Ok(Some(guarded()?).filter(Guarded::checks)),
+            Ok(Opcode::WriteZeroes) => Ok(Some(guarded()?).filter(Guarded::is_made_here)),
+            _ => Ok(None),
+        }
     }
 
     /// Whether the drive makes protection information of what comes, and takes it off what goes (PRACT).
@@ -109,7 +142,7 @@ impl Guarded {
     ///
     /// # Errors
     /// The check that failed first.
-    pub fn accept(&self, data: &[u8], metadata: &[u8]) -> Result<Vec<u64>, Status> {
+    pub fn accept(&self, data: &[u8], metadata: &[u8]) -> Result<Vec<u64>, Mismatch> {
         let sectors = self.block_bytes() / 512;
         let mut tags = vec![0; self.blocks as usize * sectors];
         for (at, block) in data.chunks_exact(self.block_bytes()).take(self.blocks as usize).enumerate() {
@@ -130,7 +163,7 @@ impl Guarded {
     ///
     /// # Errors
     /// The check that failed first.
-    pub fn release(&self, data: &[u8], tags: &[u64]) -> Result<Vec<u8>, Status> {
+    pub fn release(&self, data: &[u8], tags: &[u64]) -> Result<Vec<u8>, Mismatch> {
         let mut metadata = Vec::with_capacity(self.metadata_bytes());
         let tags = tags.chunks_exact(self.block_bytes() / 512).map(|tags| tags[0]);
         for (at, (block, tag)) in data.chunks_exact(self.block_bytes()).zip(tags).enumerate() {
@@ -154,7 +187,8 @@ impl Guarded {
         self.reference.wrapping_add(if goes_up { at as u32 } else { 0 })
     }
 
-    fn check(&self, at: usize, block: &[u8], held: [u8; METADATA_BYTES]) -> Result<(), Status> {
+    fn check(&self, at: usize, block: &[u8], held: [u8; METADATA_BYTES]) -> Result<(), Mismatch> {
+        let wrong = |status| Err(Mismatch { status, block: self.slba + at as u64 });
         let held = Information::of(held);
         let checks = |what| self.checks & what != 0;
         // NVM §5.3.2.5: an application tag of all ones, with type 3 the reference tag as well, turns all checks off.
@@ -164,13 +198,13 @@ impl Guarded {
             return Ok(());
         }
         if checks(CHECK_GUARD) && held.guard != guard(block) {
-            return Err(Status::GUARD_CHECK_FAILED);
+            return wrong(Status::GUARD_CHECK_FAILED);
         }
         if checks(CHECK_APPLICATION) && (held.application ^ self.application) & self.mask != 0 {
-            return Err(Status::APPLICATION_TAG_CHECK_FAILED);
+            return wrong(Status::APPLICATION_TAG_CHECK_FAILED);
         }
         if checks(CHECK_REFERENCE) && held.reference != self.expected(at) {
-            return Err(Status::REFERENCE_TAG_CHECK_FAILED);
+            return wrong(Status::REFERENCE_TAG_CHECK_FAILED);
         }
         Ok(())
     }

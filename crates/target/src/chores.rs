@@ -1,11 +1,12 @@
 //! What the subsystem asks of the drive itself: namespaces that are to be erased, and self-tests. Its commands go by its own queue
 //! pair, beside those of the hosts.
 
+use crate::lifetime::{Lifetime, SelfTestRecord, SelfTests, TESTS_KEPT};
 use crate::port::{Moved, Port};
 use crate::subsystem::Subsystem;
-use nvme::Piece;
 use nvme::spec::log_page::SelfTestPage;
 use nvme::spec::{ALL_NAMESPACES, Completion, Opcode, Status, Submission};
+use nvme::{Namespaces, Piece};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use units::Time;
@@ -20,8 +21,7 @@ const SAMPLES: u64 = 64;
 /// Erasing commands under way at a time.
 const ERASES: usize = 4;
 
-/// Results that the log of self-tests keeps (Base §5.16.1.7), and what marks those that are not there.
-const RESULTS: usize = 20;
+/// Bytes of a result in the log of self-tests (Base §5.16.1.7), and what marks those that are not there.
 const RESULT_BYTES: usize = 28;
 const NO_RESULT: u8 = 0xf;
 
@@ -57,14 +57,35 @@ pub(crate) enum TestResult {
 /// A self-test under way.
 #[derive(Debug)]
 struct Test {
-    /// Who asked for it.
+    /// Who asked for it, and for which namespace.
     controller: u16,
+    asked: u32,
     extended: bool,
     /// The namespaces that it reads.
     namespaces: BTreeSet<u32>,
     /// What is still to be read, of which namespace, and how much that was.
     left: VecDeque<(u32, Piece)>,
     steps: usize,
+}
+
+impl Test {
+    /// Of a sample of each of these namespaces, or of all of it.
+    fn new(controller: u16, extended: bool, asked: u32, pieces: Vec<(u32, Piece)>) -> Self {
+        let namespaces = pieces.iter().map(|(id, _)| *id).collect();
+        let left: VecDeque<(u32, Piece)> = pieces
+            .into_iter()
+            .flat_map(|(id, piece)| {
+                let apart = if extended { STRIDE } else { (piece.blocks / SAMPLES).max(SAMPLE) };
+                strides(piece, if extended { STRIDE } else { SAMPLE }, apart).map(move |piece| (id, piece))
+            })
+            .collect();
+        Test { controller, asked, extended, namespaces, steps: left.len(), left }
+    }
+}
+
+/// Those of a drive's namespaces that a self-test is to read.
+fn asked_for(pieces: impl Iterator<Item = (u32, Piece)>, namespace: u32) -> Vec<(u32, Piece)> {
+    pieces.filter(|(id, _)| [ALL_NAMESPACES, *id].contains(&namespace)).collect()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +102,7 @@ pub(crate) struct Chores {
     test: Option<Test>,
     /// What each slot of the own pair is for.
     errands: BTreeMap<u16, Errand>,
-    results: VecDeque<[u8; RESULT_BYTES]>,
+    results: VecDeque<SelfTestRecord>,
     /// The Verify that is under way is of a test that has ended.
     is_stale: bool,
     /// The service ends: nothing more is asked.
@@ -92,9 +113,21 @@ pub(crate) struct Chores {
 }
 
 impl Chores {
-    /// Nothing yet, of a drive that was on for so long before it was started.
-    pub(crate) fn after(powered: Duration) -> Self {
-        Chores { powered, ..Chores::default() }
+    /// Of a drive that has done so much before it was started: an extended self-test that had not ended then begins again. Whoever asked
+    /// for it is gone, so it is of all that its drive has of what it named.
+    pub(crate) fn after(before: &Lifetime, namespaces: &Namespaces) -> Self {
+        let SelfTests { results, under_way } = before.tests;
+        let results = results.into_iter().take_while(|result| result.code != 0).collect();
+        let test = under_way.map(|asked| Test::new(0, true, asked, asked_for(namespaces.pieces(), asked)));
+        Chores { powered: before.powered, results, test, ..Chores::default() }
+    }
+
+    /// What is kept of self-tests.
+    pub(crate) fn tests(&self) -> SelfTests {
+        let mut tests = SelfTests::default();
+        tests.results.iter_mut().zip(&self.results).for_each(|(place, result)| *place = *result);
+        tests.under_way = self.test.as_ref().filter(|test| test.extended).map(|test| test.asked);
+        tests
     }
 
     /// The log page of self-tests.
@@ -105,7 +138,7 @@ impl Chores {
             page.set_current(1 + u8::from(*extended)).set_completion(done.min(99) as u8);
         }
         let mut bytes = page.as_bytes()[..4].to_vec();
-        self.results.iter().for_each(|result| bytes.extend_from_slice(result));
+        self.results.iter().for_each(|result| bytes.extend_from_slice(&in_log(result)));
         while bytes.len() < SelfTestPage::BYTES {
             bytes.push(NO_RESULT);
             bytes.extend_from_slice(&[0; RESULT_BYTES - 1]);
@@ -117,7 +150,6 @@ impl Chores {
     pub(crate) fn end_test(&mut self, how: TestResult) {
         let Some(test) = self.test.take() else { return };
         self.is_stale = self.errands.values().any(|errand| *errand == Errand::Verify);
-        let mut result = [0; RESULT_BYTES];
         let code = match how {
             TestResult::Passed => 0,
             TestResult::Ended => 1,
@@ -126,17 +158,14 @@ impl Chores {
             TestResult::Formatted => 4,
             TestResult::Failed(..) => 7,
         };
-        result[0] = (1 + u8::from(test.extended)) << 4 | code;
+        let code = (1 + u8::from(test.extended)) << 4 | code;
         let hours = (self.powered + Duration::from_nanos(self.now.since(Time::ZERO).nanos())).as_secs() / 3600;
-        result[4..12].copy_from_slice(&hours.to_le_bytes());
-        if let TestResult::Failed(namespace, status) = how {
-            // Segment 1 is reading. The namespace, the status type and the status count; which block it was is not told.
-            (result[1], result[2]) = (1, 0b1101);
-            result[12..16].copy_from_slice(&namespace.to_le_bytes());
-            (result[24], result[25]) = (status.code_type(), status.code());
-        }
-        self.results.push_front(result);
-        self.results.truncate(RESULTS);
+        let failed = match how {
+            TestResult::Failed(namespace, status) => Some((namespace, [status.code_type(), status.code()])),
+            _ => None,
+        };
+        self.results.push_front(SelfTestRecord { code, hours, failed });
+        self.results.truncate(TESTS_KEPT);
     }
 
     /// A controller is reset: a short self-test that it was asked for ends, an extended one goes on (Base §8.6).
@@ -169,6 +198,20 @@ impl Chores {
     }
 }
 
+/// A result as the log has it.
+fn in_log(result: &SelfTestRecord) -> [u8; RESULT_BYTES] {
+    let mut bytes = [0; RESULT_BYTES];
+    bytes[0] = result.code;
+    bytes[4..12].copy_from_slice(&result.hours.to_le_bytes());
+    if let Some((namespace, status)) = result.failed {
+        // Segment 1 is reading. The namespace, the status type and the status count; which block it was is not told.
+        (bytes[1], bytes[2]) = (1, 0b1101);
+        bytes[12..16].copy_from_slice(&namespace.to_le_bytes());
+        bytes[24..26].copy_from_slice(&status);
+    }
+    bytes
+}
+
 /// Pieces of at most so many blocks that a piece has, `apart` blocks from one another.
 fn strides(piece: Piece, blocks: u64, apart: u64) -> impl Iterator<Item = Piece> {
     let count = piece.blocks.div_ceil(apart);
@@ -190,17 +233,8 @@ impl Subsystem {
     /// Begins a self-test: a sample of each namespace that its controller has now is read, or all of it; without a namespace, nothing of
     /// any.
     pub(crate) fn begin_test(&mut self, port: &mut Port, controller: u16, extended: bool, namespace: u32, now: Time) {
-        let pieces = self.namespaces.pieces_of(controller);
-        let pieces: Vec<_> = pieces.filter(|(id, _)| [ALL_NAMESPACES, *id].contains(&namespace)).collect();
-        let namespaces = pieces.iter().map(|(id, _)| *id).collect();
-        let left: VecDeque<(u32, Piece)> = pieces
-            .into_iter()
-            .flat_map(|(id, piece)| {
-                let apart = if extended { STRIDE } else { (piece.blocks / SAMPLES).max(SAMPLE) };
-                strides(piece, if extended { STRIDE } else { SAMPLE }, apart).map(move |piece| (id, piece))
-            })
-            .collect();
-        self.chores.test = Some(Test { controller, extended, namespaces, steps: left.len(), left });
+        let pieces = asked_for(self.namespaces.pieces_of(controller), namespace);
+        self.chores.test = Some(Test::new(controller, extended, namespace, pieces));
         self.go_on(port, now);
     }
 
@@ -291,7 +325,7 @@ mod tests {
     use crate::port::Line;
     use crate::rehearsal::tests::settings;
     use crate::rehearsal::{Plain, SHAPE, open_to_all};
-    use crate::subsystem::NewController;
+    use crate::subsystem::{NewController, SubsystemSettings};
     use nvme::spec::{AdminOpcode, DataPointer, registers};
     use nvme::{AdminReply, NamespaceSettings};
     use std::sync::Arc;
@@ -390,7 +424,32 @@ mod tests {
         assert_eq!(told(&subsystem), (0, 0x23));
         ask(&mut subsystem, &mut port, own, Submission::device_self_test(1));
         subsystem.end(own);
-        assert_eq!(subsystem.chores.results[0][0], 0x12, "a controller that is gone is reset");
+        assert_eq!(subsystem.chores.results[0].code, 0x12, "a controller that is gone is reset");
+    }
+
+    /// Base §8.6: an extended one resumes when there is power again.
+    #[test]
+    fn an_extended_self_test_goes_on_with_the_drive_and_results_outlast_it() {
+        let (mut subsystem, mut port) = subsystem();
+        let own = enabled(&mut subsystem, &mut port);
+        ask(&mut subsystem, &mut port, own, Submission::device_self_test(1));
+        ask(&mut subsystem, &mut port, own, Submission::device_self_test(0xf));
+        ask(&mut subsystem, &mut port, own, Submission::device_self_test(2));
+        let tests = subsystem.chores.tests();
+        assert_eq!((told(&subsystem), tests.under_way), ((2, 0x11), Some(ALL_NAMESPACES)));
+        for (under_way, steps) in [(None, 0), (Some(0), 0), (Some(1), 1), (Some(ALL_NAMESPACES), 1), (Some(7), 0)] {
+            let lifetime = Lifetime { errors: 6, tests: SelfTests { under_way, ..tests }, ..Lifetime::default() };
+            let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+            let mut again = Subsystem::new(SubsystemSettings { lifetime, ..open_to_all(settings()) }, &mut port);
+            let runs = if under_way.is_some() { 2 } else { 0 };
+            assert_eq!((told(&again), again.errors_of_all()), ((runs, 0x11), 6), "{under_way:?}");
+            assert_eq!(again.chores.tests(), lifetime.tests);
+            again.reap(&mut port, Time::ZERO);
+            assert_eq!(again.chores.errands.len(), steps, "{under_way:?}");
+            if runs > 0 && steps == 0 {
+                assert_eq!(told(&again), (0, 0x20), "nothing is left to read");
+            }
+        }
     }
 
     /// All namespaces are those that the controller has which asked (Base §5.9), and the log names the one that could not be read.
@@ -415,7 +474,7 @@ mod tests {
         let slot = *verify.expect("one is under way").0;
         let failed = Completion::new(0, 0, QueueId(1), slot, false, Status::UNRECOVERED_READ);
         subsystem.on_chore(&failed, Time::ZERO);
-        let result = subsystem.chores.results[0];
+        let result = in_log(&subsystem.chores.results[0]);
         assert_eq!((result[0], result[2], &result[12..16]), (0x17, 0b1101, &[2, 0, 0, 0][..]));
     }
 }

@@ -2,8 +2,35 @@
 
 use crate::port::{Port, QueuePair};
 use crate::session::World;
-use nvme::spec::{Opcode, Status};
-use nvme::{Admission, Guarded, METADATA_BYTES, join, split};
+use crate::subsystem::Subsystem;
+use nvme::spec::{Failure, Opcode, Status};
+use nvme::{Admission, Guarded, METADATA_BYTES, Mismatch, join, split};
+
+/// How a command fails, and at which block of its namespace where a check has found one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) status: Status,
+    pub(crate) block: Option<u64>,
+}
+
+impl From<Status> for Fault {
+    fn from(status: Status) -> Self {
+        Fault { status, block: None }
+    }
+}
+
+impl From<Mismatch> for Fault {
+    fn from(Mismatch { status, block }: Mismatch) -> Self {
+        Fault { status, block: Some(block) }
+    }
+}
+
+impl Subsystem {
+    /// What goes into the error log of a command that has failed at this block of its namespace.
+    pub(crate) fn failure_at(&self, namespace: u32, block: Option<u64>) -> Failure {
+        block.and_then(|block| self.namespaces.sector_of(namespace, block)).map_or(Failure::default(), Failure::at)
+    }
+}
 
 /// Data and metadata of blocks that came as one.
 pub(crate) fn apart(guarded: &Guarded, came: &[u8]) -> (Vec<u8>, Vec<u8>) {
@@ -30,7 +57,7 @@ impl Port {
         slot: u16,
         guarded: &Guarded,
         [data, metadata]: [&[u8]; 2],
-    ) -> Result<(), Status> {
+    ) -> Result<(), Mismatch> {
         let tags = guarded.accept(data, metadata)?;
         self.put_bytes(pair, slot, 0, data);
         self.put_tags(pair, slot, &tags);
@@ -38,13 +65,10 @@ impl Port {
     }
 
     /// Puts zeros into a slot where a command without data makes protection information for them.
-    ///
-    /// # Errors
-    /// None: what is made is not checked.
-    pub(crate) fn put_zeros(&self, pair: &QueuePair, slot: u16, admission: &Admission) -> Result<(), Status> {
-        match admission.guarded.filter(|_| admission.opcode == Opcode::WriteZeroes) {
-            Some(guarded) => self.put_guarded(pair, slot, &guarded, [&vec![0; guarded.data_bytes()], &[]]),
-            None => Ok(()),
+    pub(crate) fn put_zeros(&self, pair: &QueuePair, slot: u16, admission: &Admission) {
+        if let Some(guarded) = admission.guarded.filter(|_| admission.opcode == Opcode::WriteZeroes) {
+            let zeros = vec![0; guarded.data_bytes()];
+            self.put_guarded(pair, slot, &guarded, [&zeros, &[]]).expect("what is made is not checked");
         }
     }
 }
@@ -60,7 +84,7 @@ impl World<'_> {
         pair: &QueuePair,
         slot: u16,
         guarded: &Guarded,
-    ) -> Result<(Vec<u8>, Vec<u8>), Status> {
+    ) -> Result<(Vec<u8>, Vec<u8>), Mismatch> {
         let mut data = vec![0; guarded.data_bytes()];
         self.port.get(pair, slot, &mut data);
         let mut tags = vec![0; data.len() / 512];

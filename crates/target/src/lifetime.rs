@@ -17,10 +17,38 @@ pub struct Lifetime {
     pub writes: u64,
     /// Commands that lost data.
     pub media_errors: u64,
+    /// Errors that were in the logs of controllers.
+    pub errors: u64,
+    /// What its self-tests found.
+    pub tests: SelfTests,
     /// How long commands were at the drive.
     pub busy: Duration,
     /// How long it was on.
     pub powered: Duration,
+}
+
+/// Results that the log of self-tests keeps (Base §5.16.1.7).
+pub const TESTS_KEPT: usize = 20;
+
+/// Self-tests that have ended, and one that has not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SelfTests {
+    /// The newest first; behind them those that there were not.
+    pub results: [SelfTestRecord; TESTS_KEPT],
+    /// What an extended one reads that is under way, as its command named it: a namespace, all, or none. It begins again with the drive
+    /// (Base §8.6).
+    pub under_way: Option<u32>,
+}
+
+/// A self-test that has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SelfTestRecord {
+    /// Which kind it was and how it ended, as the first byte of its result says; 0 of none.
+    pub code: u8,
+    /// Whole hours that the drive had been on.
+    pub hours: u64,
+    /// The namespace that could not be read, where that is how it ended, and what the read said: type of the status and code.
+    pub failed: Option<(u32, [u8; 2])>,
 }
 
 /// Keeps with the drive what it has done.
@@ -40,16 +68,20 @@ impl Lifetime {
 impl Subsystem {
     /// Keeps what the drive has done up to now.
     pub(crate) fn keep_lifetime(&mut self, now: Time) {
-        let lifetime = self.served.lifetime(now);
+        let lifetime = self.lifetime(now);
         if let Some(keep) = &mut self.settings.keep_lifetime {
             keep(&lifetime);
         }
         self.kept_lifetime = lifetime;
     }
 
+    fn lifetime(&self, now: Time) -> Lifetime {
+        Lifetime { errors: self.errors_of_all(), tests: self.chores.tests(), ..self.served.lifetime(now) }
+    }
+
     /// The same where something has happened since it was kept last.
     pub(crate) fn keep_news(&mut self, now: Time) {
-        if self.served.lifetime(now).is_news_to(&self.kept_lifetime) {
+        if self.lifetime(now).is_news_to(&self.kept_lifetime) {
             self.keep_lifetime(now);
         }
     }
@@ -65,5 +97,7 @@ mod tests {
         let after = |seconds: u64, reads| Lifetime { powered: Duration::from_secs(100 + seconds), reads, ..kept };
         assert_eq!([after(1, 0), after(59, 0), after(60, 0)].map(|now| now.is_news_to(&kept)), [false, false, true]);
         assert!(after(1, 1).is_news_to(&kept));
+        let tests = SelfTests { under_way: Some(1), ..SelfTests::default() };
+        assert!(Lifetime { errors: 1, ..kept }.is_news_to(&kept) && Lifetime { tests, ..kept }.is_news_to(&kept));
     }
 }

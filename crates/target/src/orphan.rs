@@ -35,16 +35,16 @@ pub(crate) enum Transition {
 pub(crate) struct LeftBehind {
     slot: u16,
     opcode: Opcode,
-    /// Bytes of the blocks that it reaches; none of a step of a copy, which ends with it.
+    /// Bytes of the blocks that it reaches; none where it is given in steps, of which the one under way is the last.
     reach: Option<Bytes>,
     /// What the drive knows the guest's pages by, while it does.
     _lent: Option<Tenure>,
 }
 
 impl LeftBehind {
-    /// Of a command in a slot, which is a step of a copy where it `copies`.
-    pub(crate) fn of(slot: u16, admission: &Admission, copies: bool, lent: Option<Tenure>) -> Self {
-        LeftBehind { slot, opcode: admission.opcode, reach: (!copies).then_some(admission.reach), _lent: lent }
+    /// Of a command in a slot, of which that is a step where it `is_stepping`.
+    pub(crate) fn of(slot: u16, admission: &Admission, is_stepping: bool, lent: Option<Tenure>) -> Self {
+        LeftBehind { slot, opcode: admission.opcode, reach: (!is_stepping).then_some(admission.reach), _lent: lent }
     }
 
     /// Of a write in a slot.

@@ -13,15 +13,14 @@ const THRESHOLDS_MS: [u64; 4] = [5, 10, 25, 100];
 /// OCP counts its thresholds in steps of so many milliseconds, from one step.
 const THRESHOLD_STEP_MS: u64 = 5;
 
-/// What the drive has to do for one queue without moving data, at which the next command of the queue waits: as much as the longest such
-/// command asks for (VSL, WZSL). What waits goes with its queue, so that a reset is not longer for it.
+/// What the drive has to do for one queue without moving data, at which the next command of the queue waits: as much as it is given at once
+/// of one such command. What waits goes with its queue, so that a reset is not longer for it.
 const UNMOVED_FULL: Bytes = Bytes(nvme::RANGE_BYTES_MAX);
 
 /// What is copied counts as so much: each page of it is read and written before the next.
 const COPY_WEIGHT: u64 = 8;
 
-/// So there is less than this of a queue at the drive: the longest command may come behind what is a block short of that. A host that does
-/// not heed the limits of Dataset Management (DMRL, DMRSL) may ask for more with one.
+/// So there is less than this of a queue at the drive: as much as it is given at once may come behind what is a block short of that.
 pub const UNMOVED_MOST: Bytes = Bytes(2 * UNMOVED_FULL.0);
 
 /// A command at the drive.

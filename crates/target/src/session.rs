@@ -17,12 +17,12 @@ mod tests;
 
 use crate::auth::Dialogue;
 use crate::connect::Joined;
-use crate::copies::{Copying, Ranges};
 use crate::crowd::Origin;
 use crate::fused::{Fused, Stand};
-use crate::guarded::apart;
+use crate::guarded::{Fault, apart};
 use crate::pdu::{Agreed, Encoder, Reader, UNIT_MAX, Unit, Violation};
 use crate::port::{Gathered, Moved, Port, QueuePair};
+use crate::steps::Stepping;
 use crate::subsystem::{ConnectionId, Subsystem};
 use crate::tls::Parties;
 use complete::Over;
@@ -67,8 +67,8 @@ impl Attached {
 pub(crate) struct Pending {
     pub(crate) submission: Submission,
     pub(crate) kind: Kind,
-    /// How far it is, where it is a copy that is made here.
-    copying: Option<Box<Copying>>,
+    /// How far it is, where the drive is given it in steps.
+    stepping: Option<Box<Stepping>>,
     /// Its data, while they gather.
     pub(crate) gathered: Option<Gathered>,
     pub(crate) stand: Stand,
@@ -373,7 +373,7 @@ impl Session {
             self.encoder().ready(submission.command_id(), tag, bytes);
         }
         self.pending[usize::from(tag)] =
-            Some(Pending { submission, kind, copying: None, gathered, stand: Stand::Free });
+            Some(Pending { submission, kind, stepping: None, gathered, stand: Stand::Free });
         if matches!(kind, Kind::Io(_)) && submission.fuse() == Fuse::First {
             self.expect_second(tag);
         }
@@ -445,23 +445,26 @@ impl Session {
             Kind::Hear(room) => self.hear(world, tag, &submission, room as usize),
             Kind::Io(ref mut admission) => {
                 let Attached::Io(pair) = &self.attached else { unreachable!("an I/O command on another queue") };
+                let (port, place) = (&*world.port, (pair, tag));
                 let put = match data {
                     Some(data) if admission.opcode.brings_ranges() => {
                         let live = world.subsystem.controllers.get(&self.joined.controller);
-                        let controller = live.map(|live| &live.controller).ok_or(Status::COMMAND_SEQUENCE_ERROR);
-                        let ranges = controller
-                            .and_then(|it| Copying::take_ranges(it, &submission, admission, data.words().to_vec()));
-                        ranges.map(|ranges| match ranges {
-                            Ranges::Copying(copying) => pending.copying = Some(copying),
-                            Ranges::Drive(words) => world.port.put_ranges(pair, tag, &words),
+                        let live = live.ok_or(Fault::from(Status::COMMAND_SEQUENCE_ERROR));
+                        live.and_then(|live| {
+                            let (ends, words) = ((port, &live.controller), data.words().to_vec());
+                            Ok(Stepping::take_ranges(ends, place, &submission, admission, words)?)
                         })
                     }
-                    Some(data) => put(world.port, pair, tag, admission.guarded.as_ref(), &data),
-                    None => world.port.put_zeros(pair, tag, admission),
+                    Some(data) => put(port, place, admission.guarded.as_ref(), &data).map(|()| None),
+                    None => Ok(Stepping::begin(port, place, &submission, admission)),
                 };
-                if let Err(status) = put {
-                    self.fail(world, tag, &submission, status);
-                    return self.lose_half(world, tag);
+                match put {
+                    Ok(stepping) => pending.stepping = stepping,
+                    Err(Fault { status, block }) => {
+                        let failure = world.subsystem.failure_at(submission.namespace(), block);
+                        self.fail_at(world, tag, &submission, status, failure);
+                        return self.lose_half(world, tag);
+                    }
                 }
                 if submission.fuse() == Fuse::Normal {
                     self.submit(world, tag);
@@ -480,7 +483,7 @@ impl Session {
         let (Kind::Io(admission), Attached::Io(pair)) = (pending.kind, &mut self.attached) else {
             unreachable!("an I/O command on another queue")
         };
-        let (command, admission) = Copying::now(&pending.copying, pending.submission, admission);
+        let (command, admission) = Stepping::now(&pending.stepping, pending.submission, admission);
         let taken = world.subsystem.take(&command, admission.opcode, admission.bytes());
         let live = world.subsystem.controllers.get(&self.joined.controller);
         let entry = taken.and(live.ok_or(Status::COMMAND_SEQUENCE_ERROR));
@@ -491,7 +494,8 @@ impl Session {
                 world.port.submit(pair, tag, entry, Moved::of(&admission));
             }
             Err(status) => {
-                let (submission, failure) = (pending.submission, Copying::failed(&pending.copying, Failure::default()));
+                let failure = Stepping::failed(&pending.stepping, Failure::default());
+                let submission = pending.submission;
                 self.fail_at(world, tag, &submission, status, failure);
             }
         }
@@ -562,13 +566,13 @@ impl Session {
 }
 
 /// Puts data that have gathered into a slot, if they are not there.
-fn put(port: &Port, pair: &QueuePair, slot: u16, guarded: Option<&Guarded>, data: &Gathered) -> Result<(), Status> {
+fn put(port: &Port, (pair, slot): (&QueuePair, u16), guarded: Option<&Guarded>, data: &Gathered) -> Result<(), Fault> {
     let Some(guarded) = guarded else {
         port.clear_tags(pair, slot, data.expected());
         return Ok(());
     };
     let (blocks, metadata) = apart(guarded, data.bytes());
-    port.put_guarded(pair, slot, guarded, [&blocks, &metadata])
+    Ok(port.put_guarded(pair, slot, guarded, [&blocks, &metadata])?)
 }
 
 /// What an H2CData says of itself.

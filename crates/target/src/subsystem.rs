@@ -99,6 +99,9 @@ pub(crate) struct Live {
     /// What it waits for until nothing of before is under way.
     pub(crate) transition: Option<Transition>,
     last_heard: Time,
+    /// When the interval of its keep alive timer began that it is in, and whether anything was heard within that.
+    interval_since: Time,
+    is_heard: bool,
     patience: Option<Span>,
     /// Whether its host is who it says, where hosts have to prove it.
     is_proved: bool,
@@ -108,10 +111,19 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Any command counts (CTRATT, traffic-based keep alive), and so does what its host has waited for: that it is ready, disabled or shut
-    /// down.
+    /// Any command counts (CTRATT, traffic-based keep alive).
     pub(crate) fn heard(&mut self, now: Time) {
-        self.last_heard = now;
+        (self.last_heard, self.is_heard) = (now, true);
+    }
+
+    /// Its host has what it waited for: that it is ready, disabled or shut down. What it is silent from now on counts.
+    pub(crate) fn begin_interval(&mut self, now: Time) {
+        (self.last_heard, self.interval_since, self.is_heard) = (now, now, false);
+    }
+
+    /// How long an interval of the keep alive timer is, while it runs.
+    fn interval(&self) -> Option<Span> {
+        self.controller.keep_alive_timeout().filter(|_| self.controller.runs_keep_alive())
     }
 
     /// It has no I/O queues any more: the connections that were, or were to be.
@@ -136,11 +148,10 @@ impl Live {
         if self.transition.is_some() || self.controller.is_shutting_down() {
             return None;
         }
-        let patience = if self.controller.runs_keep_alive() {
-            self.controller.keep_alive_timeout().or(self.patience)?
-        } else {
-            ASSOCIATION_PATIENCE
-        };
+        if let Some(interval) = self.interval() {
+            return Some(self.interval_since + interval);
+        }
+        let patience = if self.controller.runs_keep_alive() { self.patience? } else { ASSOCIATION_PATIENCE };
         Some(self.last_heard + patience)
     }
 }
@@ -203,13 +214,13 @@ impl Subsystem {
         let served = Served::new(shape.pairs, shape.depth, namespaces.count(), settings.unit_blocks).after(lifetime);
         Subsystem {
             kept: namespaces.table(),
+            chores: Chores::after(&lifetime, &namespaces),
             namespaces,
-            chores: Chores::after(lifetime.powered),
             flush_slot: None,
             settings,
             controllers: BTreeMap::new(),
             served,
-            errors: 0,
+            errors: lifetime.errors,
             doomed: Vec::new(),
             orphans: Vec::new(),
             drive,
@@ -309,6 +320,8 @@ impl Subsystem {
             granted: Granted::Nothing,
             transition: None,
             last_heard: now,
+            interval_since: now,
+            is_heard: false,
             patience,
             is_proved,
             has_begun: false,
@@ -345,6 +358,8 @@ impl Subsystem {
             granted: Granted::Nothing,
             transition: None,
             last_heard: Time::ZERO,
+            interval_since: Time::ZERO,
+            is_heard: false,
             patience: None,
             is_proved: true,
             has_begun: false,
@@ -389,7 +404,7 @@ impl Subsystem {
             let Some(event) = self.controllers.get_mut(&id).and_then(|live| live.controller.next_event()) else {
                 // A function in memory says itself when it has forgotten its queues.
                 if self.is_over_messages(id) && self.advance(id) {
-                    self.controllers.get_mut(&id).expect("it went on").heard(now);
+                    self.controllers.get_mut(&id).expect("it went on").begin_interval(now);
                     continue;
                 }
                 break;
@@ -493,10 +508,18 @@ impl Subsystem {
         }
     }
 
-    /// Ends the controllers whose hosts were silent for too long; how many.
+    /// Ends the controllers whose hosts were silent for too long; how many. With traffic-based keep alive the timer is started again at the
+    /// end of an interval within which anything was heard (Base §3.9), and not with each command: a host that looks only whether there was
+    /// one within an interval sends no Keep Alive then.
     pub(crate) fn expire(&mut self, now: Time) -> usize {
         let is_over = |live: &Live| live.expires_at().is_some_and(|at| at <= now);
-        let expired: Vec<u16> = self.controllers.iter().filter(|(_, live)| is_over(live)).map(|(id, _)| *id).collect();
+        let mut expired = Vec::new();
+        for (id, live) in self.controllers.iter_mut().filter(|(_, live)| is_over(live)) {
+            match live.interval() {
+                Some(_) if live.is_heard => (live.interval_since, live.is_heard) = (now, false),
+                _ => expired.push(*id),
+            }
+        }
         expired.iter().for_each(|id| self.end(*id));
         expired.len()
     }

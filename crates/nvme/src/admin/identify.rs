@@ -19,7 +19,8 @@ const OFFSETS: u8 = 1 << 2;
 /// FRMW: one slot, read only.
 const FIRMWARE_UPDATES: u8 = 1 | 1 << 1;
 /// What a Dataset Management should ask for at most: one range of this length keeps its place in the order of its queue, and many such
-/// commands are under way at a time. More and longer ranges are carried out nevertheless, while the queue waits.
+/// commands are under way at a time. More and longer ranges are carried out nevertheless, in parts, while the queue waits: that the limits
+/// name should not be (NVM §3.2.3.1), but hosts that do not read them would deallocate next to nothing.
 const DEALLOCATE_RANGES: u8 = 1;
 const DEALLOCATE_RANGE_BYTES: u64 = 1 << 20;
 /// RTD3E: what a host should give a shutdown at the least, which writes the buffer to flash. Linux waits no longer than this.
@@ -111,8 +112,7 @@ impl Controller {
             identify::COMMAND_SET_ALLOCATED_NAMESPACE if self.manages() => return Err(Status::INVALID_NAMESPACE),
             identify::COMMAND_SET_ALLOCATED_NAMESPACES if self.manages() => list(self.namespaces.ids(None), id)?,
             identify::COMMAND_SET_CONTROLLER => {
-                let pages = |bytes: u64| (bytes / PAGE_BYTES).ilog2() as u8;
-                let (guarded, pages) = (pages(self.guarded_bytes_max()), pages(RANGE_BYTES_MAX));
+                let pages = (RANGE_BYTES_MAX / PAGE_BYTES).ilog2() as u8;
                 let mut limits = CommandSetController::default();
                 // In blocks of the largest that a namespace has: with smaller ones a range is smaller than it might be.
                 let blocks = self.namespaces.ids(Some(own)).filter_map(|id| self.namespaces.of(own, id));
@@ -121,8 +121,8 @@ impl Controller {
                     .set_ranges(DEALLOCATE_RANGES)
                     .set_range_blocks((DEALLOCATE_RANGE_BYTES / block) as u32)
                     .set_ranges_blocks(u64::from(DEALLOCATE_RANGES) * DEALLOCATE_RANGE_BYTES / block)
-                    .set_verify_pages_log2(guarded)
-                    .set_zeroes_pages_log2(guarded)
+                    .set_verify_pages_log2(pages)
+                    .set_zeroes_pages_log2(pages)
                     .set_uncorrectable_pages_log2(pages);
                 limits.as_bytes().to_vec()
             }

@@ -22,13 +22,12 @@ const NAMESPACE_FEATURE: u32 = 1 | 1 << 20;
 impl Controller {
     pub(super) fn get_log_page(&self, submission: &Submission) -> Result<Vec<u8>, Status> {
         let id = submission.dword(10) as u8;
-        let bytes = submission.log_bytes();
-        let offset = u64::from(submission.dword(13)) << 32 | u64::from(submission.dword(12));
+        let (offset, bytes) = part(submission);
+        let mut page = self.log_page(id)?;
         // The group stands in LSI, and there is one.
         if id == log_page::ENDURANCE_GROUP && submission.dword(11) >> 16 != 1 {
             return Err(Status::INVALID_FIELD);
         }
-        let mut page = self.log_page(id)?;
         // All are of the controller or the subsystem, health too (LPA bit 0), and such are asked for without a namespace
         // (Base §5.16.1).
         if ![0, ALL_NAMESPACES].contains(&submission.namespace()) {
@@ -57,9 +56,21 @@ impl Controller {
         }
         let id = submission.dword(10) as u8;
         if id == log_page::CHANGED_NAMESPACES {
-            self.changed.clear();
+            let (offset, bytes) = part(submission);
+            let list = self.changed_list();
+            let told =
+                list.chunks_exact(4).zip((0..).step_by(4)).filter(|(_, at)| *at >= offset && at + 4 <= offset + bytes);
+            let told: Vec<u32> = told.map(|(id, _)| u32::from_le_bytes(id.try_into().expect("four bytes"))).collect();
+            self.changed.retain(|id| !told.contains(id));
         }
         self.requests.read_about(id);
+    }
+
+    /// Namespaces that changed since the host read of them.
+    fn changed_list(&self) -> Vec<u8> {
+        let mut list: Vec<u8> = self.changed.iter().copied().flat_map(u32::to_le_bytes).collect();
+        list.resize(IDENTIFY_BYTES, 0);
+        list
     }
 
     fn log_page(&self, id: u8) -> Result<Vec<u8>, Status> {
@@ -90,11 +101,7 @@ impl Controller {
                 let mut firmware = FirmwarePage::default();
                 Ok(firmware.set_active(1).set_slot1(padded(&self.settings.firmware, b' ')).as_bytes().to_vec())
             }
-            log_page::CHANGED_NAMESPACES => {
-                let mut list: Vec<u8> = self.changed.iter().copied().flat_map(u32::to_le_bytes).collect();
-                list.resize(IDENTIFY_BYTES, 0);
-                Ok(list)
-            }
+            log_page::CHANGED_NAMESPACES => Ok(self.changed_list()),
             log_page::DISCOVERY => Ok(self.discovery()),
             log_page::EFFECTS => Ok(self.effects()),
             log_page::FEATURES => {
@@ -135,6 +142,12 @@ impl Controller {
         };
         table(1024, admin.map(|opcode| (*opcode as usize, admin_effect(opcode))).chain(io))
     }
+}
+
+/// Where in a page the part begins that a Get Log Page asks for, and how long it is.
+fn part(submission: &Submission) -> (u64, u64) {
+    let offset = u64::from(submission.dword(13)) << 32 | u64::from(submission.dword(12));
+    (offset, submission.log_bytes())
 }
 
 /// A page of `places` dwords, of which these are not zero.

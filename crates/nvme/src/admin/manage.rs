@@ -14,7 +14,11 @@ use units::QueueId;
 /// Most controllers of a list (Base §4.5.1).
 const CONTROLLERS_MAX: usize = 2047;
 
-/// A format by its place in the structure, where all of the bits that say it stand.
+/// The place of a format, in FLBAS and in Format NVM. The bits above, elsewhere in either, say nothing where there are no more than 16 of
+/// them and no host can enable more (LBAFEE).
+const FORMAT_PLACE: u32 = 0xf;
+
+/// A format by its place in the structure.
 fn format_of(place: u32) -> Result<Format, Status> {
     FORMATS.get(place as usize).copied().ok_or(Status::INVALID_FORMAT)
 }
@@ -25,9 +29,6 @@ impl Controller {
             0 => self.create_namespace(submission, data),
             1 if submission.namespace() == ALL_NAMESPACES => {
                 let ids: Vec<u32> = self.namespaces.ids(None).collect();
-                if ids.is_empty() {
-                    return Ok(AdminReply::DONE);
-                }
                 self.erase(submission, ids, Change::Deleted)
             }
             1 => self.erase(submission, vec![submission.namespace()], Change::Deleted),
@@ -65,7 +66,7 @@ impl Controller {
             Ordering::Greater => return Err(Status::INVALID_FIELD),
             Ordering::Equal => {}
         }
-        let format = u32::from(asked.format() & 0xf) | u32::from(asked.format() >> 5 & 3) << 4;
+        let format = u32::from(asked.format()) & FORMAT_PLACE;
         let is_extended = asked.format() & 1 << 4 != 0;
         let format = self.format_asked(format, is_extended, asked.protection().into())?;
         // What a host is told that there was not enough of (Base §5.23).
@@ -100,26 +101,25 @@ impl Controller {
         let dword10 = submission.dword(10);
         // Where metadata lie (MSET), what they are (PI), and where in them that lies (PIL); a cryptographic erase needs a key.
         let (is_extended, erase) = (dword10 & 1 << 4 != 0, dword10 >> 9 & 7);
-        let format = self.format_asked(dword10 & 0xf | (dword10 >> 12 & 3) << 4, is_extended, dword10 >> 5 & 0xf)?;
+        let format = self.format_asked(dword10 & FORMAT_PLACE, is_extended, dword10 >> 5 & 0xf)?;
         if erase > 1 {
             return Err(Status::INVALID_FIELD);
         }
         let controller = self.settings.controller_id;
+        // One may be any that is allocated, attached or not; all are those that are attached (FNA 0).
         let ids: Vec<u32> = match submission.namespace() {
             ALL_NAMESPACES => self.namespaces.ids(Some(controller)).collect(),
             id => vec![id],
         };
-        if let Some(id) = ids.iter().find(|id| self.namespaces.of(controller, **id).is_none()) {
-            return Err(self.namespaces.missing(*id));
-        }
-        if ids.is_empty() {
-            return Err(Status::INVALID_NAMESPACE);
-        }
         self.erase(submission, ids, Change::Formatted(format))
     }
 
-    /// Has namespaces erased, after which they are what the command makes of them. It completes then.
+    /// Has namespaces erased, after which they are what the command makes of them. It completes then; of none it is done at once (Base 2.1,
+    /// §5.1.10).
     fn erase(&mut self, submission: &Submission, ids: Vec<u32>, change: Change) -> Result<AdminReply, Status> {
+        if ids.is_empty() {
+            return Ok(AdminReply::DONE);
+        }
         if self.erasing.is_some() {
             return Err(Status::FORMAT_IN_PROGRESS);
         }

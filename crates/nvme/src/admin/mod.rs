@@ -14,7 +14,7 @@ mod scope_tests;
 #[cfg(test)]
 mod shutdown_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 #[cfg(test)]
 mod write_cache_tests;
 

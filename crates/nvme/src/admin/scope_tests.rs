@@ -7,7 +7,7 @@ use crate::settings::tests::example;
 use crate::spec::identify;
 use crate::spec::registers::{self, Configuration};
 use crate::spec::{ALL_NAMESPACES, DataPointer, FeatureId, FeatureSelect, log_page};
-use crate::{ControllerSettings, Namespaces};
+use crate::{ControllerSettings, Namespaces, Role};
 use std::sync::Arc;
 
 const NOWHERE: DataPointer = DataPointer { prp1: units::HostAddress(0), prp2: units::HostAddress(0) };
@@ -15,6 +15,18 @@ const NOWHERE: DataPointer = DataPointer { prp1: units::HostAddress(0), prp2: un
 /// A controller of a drive that can have four namespaces, and has one.
 fn managed() -> Controller {
     ready_with(ControllerSettings { managed_namespaces: 4, ..example() })
+}
+
+/// The same with two small namespaces, of which it has the first.
+fn with_two() -> Controller {
+    let mut controller = managed();
+    let mut all = Namespaces::clone(controller.namespaces());
+    all.begin_change(1, Change::Deleted).unwrap();
+    all.on_erased(1, true);
+    assert_eq!([0; 2].map(|_| all.create(2048, FORMATS[0])), [Ok(1), Ok(2)]);
+    all.attach(1, &[controller.settings().controller_id], true).unwrap();
+    controller.set_namespaces(&Arc::new(all));
+    controller
 }
 
 /// As Set Features does; Linux names the namespace that it asks by.
@@ -49,6 +61,62 @@ fn a_feature_of_a_namespace_ends_with_it() {
     all.attach(id, &[controller.settings().controller_id], true).unwrap();
     controller.set_namespaces(&Arc::new(all));
     assert_eq!((id, result(&mut controller, get)), (1, 0));
+}
+
+/// Base 2.1, figure 188: one that is allocated need not be attached, and of all those that are the controller's are formatted.
+#[test]
+fn a_format_is_of_what_is_allocated_and_of_nothing_it_succeeds() {
+    let mut controller = with_two();
+    let format = |id, erase| Submission::format_nvm(id, 0, erase);
+    assert_eq!(status(&mut controller, format(3, 0)), Status::INVALID_FIELD, "there is none");
+    assert_eq!(controller.admin(&format(2, 0)), AdminReply::Held, "attached to nobody");
+    controller.on_erased(2, true);
+    let own = controller.settings().controller_id;
+    let mut all = Namespaces::clone(controller.namespaces());
+    all.attach(1, &[own], false).unwrap();
+    controller.set_namespaces(&Arc::new(all));
+    for erase in [0, 1] {
+        assert_eq!(result(&mut controller, format(ALL_NAMESPACES, erase)), 0, "none is attached");
+    }
+    assert_eq!(controller.admin(&format(1, 0)), AdminReply::Held, "detached");
+}
+
+/// LBAFU (bits 13:12) says nothing where no host can enable it, nor do bits 6:5 of FLBAS.
+#[test]
+fn the_upper_bits_of_a_format_are_ignored() {
+    let mut controller = with_two();
+    assert_eq!(controller.admin(&Submission::format_nvm(1, 0, 0).with_dword(10, 3 << 12)), AdminReply::Held);
+    let mut structure = vec![0; 4096];
+    structure[..8].copy_from_slice(&2048u64.to_le_bytes());
+    structure[8..16].copy_from_slice(&2048u64.to_le_bytes());
+    structure[26] = 3 << 5;
+    let made = controller.admin_with(&Submission::create_namespace(NOWHERE), &structure);
+    assert_eq!(made, AdminReply::success(3));
+}
+
+/// What a part of the list has not told is told by the next.
+#[test]
+fn a_part_of_the_changed_namespaces_leaves_the_others_there() {
+    let mut controller = managed();
+    controller.notice([1, 2, 4]);
+    let mut read = |offset, dwords| {
+        let part = Submission::get_log_page(log_page::CHANGED_NAMESPACES, offset, dwords, NOWHERE);
+        data(&mut controller, part).chunks_exact(4).map(|id| id[0]).collect::<Vec<_>>()
+    };
+    assert_eq!(read(2048, 1), [0]);
+    assert_eq!(read(4, 1), [2]);
+    assert_eq!(read(0, 3), [1, 4, 0]);
+    assert_eq!(read(0, 3), [0, 0, 0]);
+}
+
+/// A page that there is not says so, whatever else is wrong.
+#[test]
+fn a_discovery_controller_has_no_page_of_groups() {
+    let settings = example();
+    let role = Role::Discovery(Vec::new());
+    let mut controller = ready_with(ControllerSettings { role, namespaces: Vec::new(), ..settings });
+    let page = Submission::get_log_page(log_page::ENDURANCE_GROUP, 0, 1, NOWHERE);
+    assert_eq!(status(&mut controller, page), Status::INVALID_LOG_PAGE);
 }
 
 /// Base §5.16: an offset greater than the page's size is refused.

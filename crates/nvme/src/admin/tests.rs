@@ -12,7 +12,7 @@ use units::{HostAddress, Span};
 
 const NOWHERE: DataPointer = DataPointer { prp1: HostAddress(0), prp2: HostAddress(0) };
 
-pub(super) fn ready_with(settings: ControllerSettings) -> Controller {
+pub(crate) fn ready_with(settings: ControllerSettings) -> Controller {
     let mut controller = Controller::new(settings);
     controller.write_property(registers::AQA, AdminQueueAttributes::new(32, 16).0);
     controller.write_property_pair(registers::ASQ, 0x1_0000_2000);

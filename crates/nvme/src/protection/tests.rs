@@ -46,16 +46,18 @@ fn what_is_made_is_what_every_check_passes() {
 fn each_field_is_checked_where_it_is_asked_for() {
     let tags = guarded(Opcode::Write, Protection::Type1, ACTION, [5, 0xffff_0102]).accept(&data(), &[]).unwrap();
     let release = |prinfo, application, data: &[u8], tags: &[u64]| {
-        guarded(Opcode::Read, Protection::Type1, prinfo, [5, application]).release(data, tags).err()
+        let wrong = guarded(Opcode::Read, Protection::Type1, prinfo, [5, application]).release(data, tags).err();
+        wrong.map(|wrong| (wrong.status, wrong.block))
     };
     let mut wrong = data();
     wrong[700] ^= 1;
-    assert_eq!(release(CHECK_GUARD, 0, &wrong, &tags), Some(Status::GUARD_CHECK_FAILED));
+    assert_eq!(release(CHECK_GUARD, 0, &wrong, &tags), Some((Status::GUARD_CHECK_FAILED, 6)));
     assert_eq!(release(CHECK_REFERENCE, 0, &wrong, &tags), None, "only what is asked for");
-    assert_eq!(release(CHECK_APPLICATION, 0xffff_0103, &data(), &tags), Some(Status::APPLICATION_TAG_CHECK_FAILED));
+    let failed = Some((Status::APPLICATION_TAG_CHECK_FAILED, 5));
+    assert_eq!(release(CHECK_APPLICATION, 0xffff_0103, &data(), &tags), failed);
     assert_eq!(release(CHECK_APPLICATION, 0xff00_0103, &data(), &tags), None, "the mask leaves the low half out");
     let moved = [tags[1], tags[0]];
-    assert_eq!(release(CHECK_REFERENCE, 0, &data(), &moved), Some(Status::REFERENCE_TAG_CHECK_FAILED));
+    assert_eq!(release(CHECK_REFERENCE, 0, &data(), &moved), Some((Status::REFERENCE_TAG_CHECK_FAILED, 5)));
     assert_eq!(release(CHECK_GUARD | CHECK_REFERENCE, 0, &data(), &[0, 0]), None, "nobody has written it");
 }
 
@@ -69,6 +71,24 @@ fn a_reference_tag_that_cannot_be_checked_is_refused() {
     assert_eq!(of(6, Protection::Type2), None);
     assert_eq!(of(5, Protection::Type3), Some(Status::INVALID_PROTECTION_INFORMATION));
     assert_eq!(of(6, Protection::None), None, "there is nothing to check");
+}
+
+/// NVM §3.2.5 and §5.2.2.1.
+#[test]
+fn a_verify_makes_nothing_and_what_is_made_is_not_checked() {
+    let of = |opcode, protection, prinfo| {
+        let entry = Submission::over_blocks(opcode, 1, 5, 2);
+        Guarded::of(&entry.with_dword(12, entry.dword(12) | prinfo).with_dword(14, 5), format(protection)).err()
+    };
+    for protection in [Protection::Type1, Protection::Type2, Protection::Type3] {
+        assert_eq!(of(Opcode::Verify, protection, ACTION), Some(Status::INVALID_FIELD), "{protection:?}");
+        for opcode in [Opcode::Write, Opcode::WriteZeroes] {
+            assert_eq!(of(opcode, protection, ACTION | CHECKS), None, "{protection:?}");
+        }
+    }
+    assert_eq!(of(Opcode::Verify, Protection::None, ACTION), None, "of no protection it says nothing");
+    let strips = of(Opcode::Read, Protection::Type3, ACTION | CHECK_REFERENCE);
+    assert_eq!(strips, Some(Status::INVALID_PROTECTION_INFORMATION), "before it is taken off it is checked");
 }
 
 #[test]

@@ -10,6 +10,8 @@ use super::{MediaFile, MediaFileError, past, sum};
 use std::os::unix::fs::FileExt;
 
 const AT: u64 = past::END;
+/// Behind it.
+pub(super) const END: u64 = AT + 16;
 
 impl MediaFile {
     /// The seed that it has, if it has one.

@@ -32,6 +32,27 @@ fn manage(queue: &mut Queue, attributes: u32, ranges: &[(u64, u32)]) -> Status {
     queue.command(submission, Payload::Send(&bytes)).0.status()
 }
 
+/// More than the drive is given at once goes in parts; nothing of it is left out, and a hint deallocates nothing.
+#[test]
+fn a_deallocation_of_more_than_the_limits_name_is_carried_out_whole() {
+    for architecture in ["deepflash", "tradition"] {
+        let running = Serving { architecture, ..Serving::default() }.start();
+        let queue = &mut running.host("host").attach().queues[0];
+        for slba in [0, 2040, 3000, 4000] {
+            queue.done(write(slba, 8), Payload::Send(&[1; 4096]));
+        }
+        let ranges = [&[(0, 2048); 100][..], &[(4000, 8)]].concat();
+        for (attributes, due) in [(HINTS, [1; 4]), (DEALLOCATE, [0, 0, 1, 0])] {
+            assert_eq!(manage(queue, attributes, &ranges), Status::SUCCESS);
+            for (slba, due) in [0, 2040, 3000, 4000].into_iter().zip(due) {
+                let (_, came) = queue.done(read(slba, 8), Payload::Receive(4096));
+                assert!(came.iter().all(|byte| *byte == due), "{architecture}, {slba}");
+            }
+        }
+        running.end();
+    }
+}
+
 /// Sends a fused pair; how its halves ended.
 pub(crate) fn compare_and_write(queue: &mut Queue, slba: u64, old: &[u8], new: &[u8]) -> [Status; 2] {
     let blocks = old.len() as u32 / 512;

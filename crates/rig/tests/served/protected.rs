@@ -7,7 +7,7 @@ use crate::monitor::{BUFFERS, Machine, at};
 use crate::{Running, Serving};
 use nvme::sgl;
 use nvme::spec::identify::{self, CommandSetController, IdentifyNamespace};
-use nvme::spec::log_page::{self, HealthPage};
+use nvme::spec::log_page::{self, ErrorEntry, HealthPage};
 use nvme::spec::{CopyRange, DataPointer, DsmRange, Opcode, Status, Submission};
 use nvme::{Information, guard, join, split};
 use rig::DoorbellPath;
@@ -168,28 +168,101 @@ fn a_check_that_fails_counts_where_it_is_of_what_the_drive_keeps() {
     ];
     for (counted, (submission, payload)) in (1u128..).zip(cases) {
         assert_eq!(status(&mut host, submission, payload), Status::GUARD_CHECK_FAILED);
-        let health = HealthPage::from_bytes(&log(&mut host.admin, log_page::HEALTH, 512));
-        assert_eq!(health.media_errors(), counted, "{submission:x?}");
+        assert_eq!(media_errors(&mut host), counted, "{submission:x?}");
     }
     running.end();
 }
 
-/// A host learns from WZSL and VSL (CNS 06h) how long what it does not send may be: no longer than a transfer, for tags of zeroes move.
+fn media_errors(host: &mut Host) -> u128 {
+    HealthPage::from_bytes(&log(&mut host.admin, log_page::HEALTH, 512)).media_errors()
+}
+
+/// The block that the newest entry of the error log names.
+fn block_in_error(host: &mut Host) -> u64 {
+    ErrorEntry::from_bytes(&log(&mut host.admin, log_page::ERRORS, 64)).block()
+}
+
+/// WZSL and VSL (CNS 06h) say how long what the host does not send should be, and ONCS that no more is refused. Where tags move it goes by
+/// transfers of 1,024 blocks.
 #[test]
-fn zeroes_are_as_long_as_identify_says() {
+fn zeroes_that_are_longer_than_a_transfer_are_protected_and_checked_in_parts() {
     let (running, mut host) = with_information_between();
     let limits = Submission::identify(identify::COMMAND_SET_CONTROLLER, 0, NOWHERE);
     let limits = CommandSetController::from_bytes(&host.admin.done(limits, Payload::Receive(4096)).1);
-    assert_eq!((limits.zeroes_pages_log2(), limits.verify_pages_log2()), (7, 7));
-    let most = 128 * 4096 / 512;
-    for (blocks, due) in [(most, Status::SUCCESS), (most + 1, Status::INVALID_FIELD)] {
-        let zeroes = Submission::write_zeroes(1, 0, blocks);
-        for command in
-            [zeroes, saying(zeroes, ACTION, 0, 0xffff_0001), Submission::over_blocks(Opcode::Verify, 1, 0, blocks)]
-        {
-            assert_eq!(status(&mut host, command, Payload::None), due, "{blocks}: {command:x?}");
-        }
+    assert_eq!((limits.zeroes_pages_log2(), limits.verify_pages_log2()), (13, 13));
+    let over = |opcode| Submission::over_blocks(opcode, 1, 7, 2 * 1024 + 5);
+    let all = GUARD | APPLICATION | REFERENCE;
+    for command in [
+        over(Opcode::WriteZeroes),
+        over(Opcode::Verify),
+        saying(over(Opcode::WriteZeroes), ACTION, 7, 0xffff_0001),
+        saying(over(Opcode::Verify), all, 7, 0xffff_0001),
+    ] {
+        assert_eq!(status(&mut host, command, Payload::None), Status::SUCCESS, "{command:x?}");
     }
+    for slba in [7, 1030, 1031, 2059] {
+        let (_, came) =
+            host.queues[1].done(saying(read(slba, 1), all, slba as u32, 0xffff_0001), Payload::Receive(520));
+        assert_eq!(split(&came, 512), (vec![0; 512], information(&[0; 512], 512, slba as u32, 1)), "{slba}");
+    }
+    let (_, came) = host.queues[1].done(read(2060, 1), Payload::Receive(520));
+    assert_eq!(came[512..], [0xff; 8], "beyond it");
+    let wrong = [vec![7; 512], vec![0; 8]].concat();
+    assert_eq!(status(&mut host, write(2058, 1), Payload::Send(&wrong)), Status::SUCCESS);
+    let checks = saying(over(Opcode::Verify), GUARD, 7, 0);
+    assert_eq!(status(&mut host, checks, Payload::None), Status::GUARD_CHECK_FAILED);
+    assert_eq!((block_in_error(&mut host), media_errors(&mut host)), (2058, 1));
+    assert_eq!(status(&mut host, saying(checks, ACTION, 7, 0), Payload::None), Status::INVALID_FIELD);
+    assert!(running.end().durable);
+}
+
+/// NVM §3.2.1: checks are of the blocks that come and of those that are stored.
+#[test]
+fn a_compare_checks_what_is_stored_before_it_says_that_it_differs() {
+    let (running, mut host) = with_information_between();
+    let data = blocks(4, 512);
+    let good = join(&data, &information(&data, 512, 8, 0), 512);
+    assert_eq!(status(&mut host, write(8, 4), Payload::Send(&good)), Status::SUCCESS);
+    let compare = saying(Submission::compare(1, 8, 4, NOWHERE), GUARD | REFERENCE, 8, 0);
+    assert_eq!(status(&mut host, compare, Payload::Send(&good)), Status::SUCCESS);
+    let stored = |host: &mut Host, prinfo, block: &[u8]| {
+        assert_eq!(status(host, saying(write(10, 1), prinfo, 10, 0), Payload::Send(block)), Status::SUCCESS);
+    };
+    stored(&mut host, 0, &[vec![7; 512], vec![0; 8]].concat());
+    let differs = Submission::compare(1, 8, 4, NOWHERE);
+    for (command, due, counted) in [(differs, Status::COMPARE_FAILURE, 0), (compare, Status::GUARD_CHECK_FAILED, 1)] {
+        assert_eq!(status(&mut host, command, Payload::Send(&good)), due);
+        assert_eq!((block_in_error(&mut host), media_errors(&mut host)), (10, counted));
+    }
+    stored(&mut host, ACTION, &[7; 512]);
+    assert_eq!(status(&mut host, compare, Payload::Send(&good)), Status::COMPARE_FAILURE, "it is sound, and another");
+    assert_eq!((block_in_error(&mut host), media_errors(&mut host)), (10, 1));
+    assert_eq!(status(&mut host, write(8, 4), Payload::Send(&good)), Status::SUCCESS);
+    assert!(running.end().durable);
+}
+
+#[test]
+fn the_error_log_names_the_block_whose_check_failed() {
+    let (running, mut host) = with_information_between();
+    let data = blocks(8, 512);
+    let mut wrong = join(&data, &information(&data, 512, 8, 0), 512);
+    wrong[3 * 520] ^= 1;
+    assert_eq!(status(&mut host, saying(write(8, 8), GUARD, 0, 0), Payload::Send(&wrong)), Status::GUARD_CHECK_FAILED);
+    assert_eq!(block_in_error(&mut host), 11, "of what came");
+    assert_eq!(status(&mut host, write(8, 8), Payload::Send(&wrong)), Status::SUCCESS);
+    let looks = |opcode| saying(Submission::over_blocks(opcode, 1, 8, 8), GUARD, 0, 0);
+    let (copy, ranges) = guarded_copy(100, &[(9, 5, [9, 0])], [GUARD, 0], [0, 0]);
+    for (command, payload) in [
+        (looks(Opcode::Read), Payload::Receive(8 * 520)),
+        (looks(Opcode::Verify), Payload::None),
+        (copy, Payload::Send(&ranges)),
+    ] {
+        assert_eq!(status(&mut host, command, payload), Status::GUARD_CHECK_FAILED);
+        assert_eq!(block_in_error(&mut host), 11, "{command:x?}");
+    }
+    let (copy, ranges) = guarded_copy(100, &[(12, 3, [12, 0])], [0, REFERENCE], [100, 0]);
+    assert_eq!(status(&mut host, copy, Payload::Send(&ranges)), Status::REFERENCE_TAG_CHECK_FAILED);
+    assert_eq!(block_in_error(&mut host), 100, "of its target");
     running.end();
 }
 
@@ -392,6 +465,14 @@ fn a_copy_that_is_longer_than_a_transfer_is_made_in_parts_by_either_front_end() 
     machine.ram.put(BUFFERS, &words);
     let failed = machine.command(1, copy.with_pointer(at(BUFFERS)));
     assert_eq!((failed.status(), failed.result()), (Status::REFERENCE_TAG_CHECK_FAILED, 1), "the first is whole");
+    // So are zeroes that are longer, and what a Compare has found to differ is looked at.
+    let over = |opcode| Submission::over_blocks(opcode, 1, 0, 1500);
+    machine.done(1, saying(over(Opcode::WriteZeroes), ACTION, 70, 9));
+    machine.done(1, saying(over(Opcode::Verify), GUARD | APPLICATION | REFERENCE, 70, 0xffff_0009));
+    machine.ram.put(BUFFERS, &blocks(1, 512));
+    let compare = |prinfo| saying(Submission::compare(1, 3, 1, at(BUFFERS)), ACTION | prinfo, 72, 0);
+    assert_eq!(machine.command(1, compare(0)).status(), Status::COMPARE_FAILURE);
+    assert_eq!(machine.command(1, compare(REFERENCE)).status(), Status::REFERENCE_TAG_CHECK_FAILED);
     drop(machine);
     let ended = plugged.end();
     assert!(ended.durable && ended.violations == 0);

@@ -195,7 +195,8 @@ impl Dialogue {
         let mut head = Success1::default();
         head.set_kind(DHCHAP).set_id(message::SUCCESS1).set_transaction(asked.transaction);
         head.set_length(length as u8);
-        if reply.challenges() == 0 {
+        // A challenge without a sequence is for keys to come, and asks for no answer (Base §8.13.5.4).
+        if reply.challenges() == 0 || reply.sequence() == 0 {
             self.succeed();
             return Ok(head.as_bytes().to_vec());
         }

@@ -1,9 +1,9 @@
 //! What the drive has done with commands of an I/O queue: it is taken as it comes, and the host told as fast as it takes its answers.
 
 use super::{Attached, Kind, Pending, Session, World};
-use crate::copies::Copying;
-use crate::guarded::together;
+use crate::guarded::{Fault, together};
 use crate::pdu::Encoder;
+use crate::steps::{Next, Stepping};
 use nvme::Movement;
 use nvme::spec::{Completion, Failure, Status};
 
@@ -48,40 +48,36 @@ impl Session {
         let slot = completion.command_id();
         let mut pending = self.pending[usize::from(slot)].take().expect("the drive answers what it was asked");
         let Kind::Io(admission) = pending.kind else { unreachable!("only I/O goes to the drive") };
-        let Attached::Io(pair) = &mut self.attached else { unreachable!("it was reaped from there") };
+        let Attached::Io(pair) = &self.attached else { unreachable!("it was reaped from there") };
         let place = (pair.id(), slot);
         let is_awaited = world.subsystem.served.end(world.now, pair.id(), admission.opcode, completion);
-        let mut status = completion.status();
-        let failure = Copying::failed(&pending.copying, Failure::decode(completion.result()));
-        if let Some(copying) = pending.copying.as_mut().filter(|_| status.is_success()) {
-            match copying.go_on(world, pair, slot) {
-                Ok(true) => {
-                    self.pending[usize::from(slot)] = Some(pending);
-                    self.submit(world, slot);
-                    if is_awaited {
-                        world.subsystem.served.await_step(place);
-                    }
-                    return None;
+        let command = (&pending.submission, &admission);
+        match Stepping::go_on(&mut pending.stepping, world, (pair, slot), command, completion) {
+            Next::Over(status, failure) => Some(Over { slot, pending, status, failure }),
+            Next::Step { is_awaited: goes_on } => {
+                self.pending[usize::from(slot)] = Some(pending);
+                self.submit(world, slot);
+                if is_awaited && goes_on {
+                    world.subsystem.served.await_step(place);
                 }
-                Ok(false) => {}
-                Err(failed) => status = failed,
+                None
             }
         }
-        Some(Over { slot, pending, status, failure })
     }
 
     fn tell_over(&mut self, world: &mut World<'_>, over: Over) {
-        let Over { slot, pending, mut status, failure } = over;
+        let Over { slot, pending, mut status, mut failure } = over;
         let Kind::Io(admission) = pending.kind else { unreachable!("only I/O goes to the drive") };
         let Attached::Io(pair) = &mut self.attached else { unreachable!("a queue that is gone tells nothing") };
         let (command, bytes) = (pending.submission.command_id(), admission.bytes());
         let checked = admission.checked().filter(|_| status.is_success());
         let blocks = checked.map(|guarded| {
             let (data, metadata) = world.get_guarded(pair, slot, &guarded)?;
-            Ok(together(&guarded, data, &metadata))
+            Ok::<_, Fault>(together(&guarded, data, &metadata))
         });
         if let Some(Err(failed)) = blocks {
-            status = failed;
+            let found = world.subsystem.failure_at(pending.submission.namespace(), failed.block);
+            (status, failure) = (failed.status, found);
         }
         if status.is_success() {
             world.subsystem.served.count(admission.opcode, admission.reach);

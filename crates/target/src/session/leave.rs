@@ -75,7 +75,7 @@ impl Session {
         for (tag, pending) in (0..).zip(std::mem::take(&mut self.pending)) {
             match &pending {
                 Some(pending @ Pending { kind: Kind::Io(admission), .. }) if pending.is_under_way() => {
-                    under_way.push(LeftBehind::of(tag, admission, pending.copying.is_some(), None));
+                    under_way.push(LeftBehind::of(tag, admission, pending.stepping.is_some(), None));
                 }
                 // The drive knows nothing of it.
                 Some(_) => pair.give_back(tag),

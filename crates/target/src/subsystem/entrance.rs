@@ -37,14 +37,20 @@ impl Subsystem {
     /// all controllers so far, so that no host sees the count go back (Base §5.16.1.2).
     pub(super) fn introduce(&mut self, id: u16) {
         self.share_namespaces();
-        let others = self.controllers.iter().filter(|(other, live)| **other != id && live.is_storage());
-        let errors = self.errors + others.map(|(_, live)| live.controller.errors()).sum::<u64>();
+        let own = self.controllers.get(&id).filter(|live| live.is_storage());
+        let errors = self.errors_of_all() - own.map_or(0, |live| live.controller.errors());
         let pages = PAGES.map(|page| (page, self.page(page)));
         let is_read_only = self.drive.read_only;
         let Some(live) = self.controllers.get_mut(&id) else { return };
         live.controller.count_errors_from(errors);
         live.controller.set_write_protected(is_read_only);
         pages.into_iter().for_each(|(page, bytes)| live.controller.set_page(page, bytes));
+    }
+
+    /// Errors of all controllers that there were.
+    pub(crate) fn errors_of_all(&self) -> u64 {
+        let alive = self.controllers.values().filter(|live| live.is_storage());
+        self.errors + alive.map(|live| live.controller.errors()).sum::<u64>()
     }
 
     /// Every controller knows which there are now. For the hosts of the others nothing is new when one comes or goes, so nobody looks.

@@ -91,7 +91,7 @@ impl Subsystem {
                             true => live.controller.on_shut_down(),
                             false => live.controller.on_shutdown_failed(),
                         }
-                        live.heard(now);
+                        live.begin_interval(now);
                     }
                     if is_durable {
                         self.rest(port, id, now);

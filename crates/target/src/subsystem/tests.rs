@@ -57,6 +57,19 @@ fn a_silent_host_is_let_go_by_its_timer_or_two_minutes_after_it_stopped() {
     }
 }
 
+/// Base §3.9 with TBKAS: the timer is started again at the end of an interval with a command, however long before that it came.
+#[test]
+fn a_command_within_an_interval_begins_another_at_its_end() {
+    let (mut subsystem, _, id) = controller(1_000, &[(50, ENABLED)]);
+    let millis = |millis| Time::ZERO + Span::from_millis(millis);
+    for (heard, end) in [(50_050, 51_000), (51_930, 52_000)] {
+        subsystem.controllers.get_mut(&id).expect("it lives").heard(millis(heard));
+        assert_eq!(subsystem.next_expiry(), Some(millis(end)));
+        assert_eq!(subsystem.expire(millis(end)), 0, "{end}");
+    }
+    assert_eq!([52_999, 53_000].map(|now| subsystem.expire(millis(now))), [0, 1], "nothing came in the third");
+}
+
 #[test]
 fn a_shutdown_takes_as_long_as_it_takes_and_then_the_host_has_two_minutes_to_see_it() {
     let (mut subsystem, mut port, id) = controller(1_000, &[(5, ENABLED), (6, SHUT_DOWN)]);

@@ -2,13 +2,14 @@
 
 use super::function::Function;
 use super::transfer::Place;
-use crate::copies::{Copying, Ranges};
+use crate::guarded::Fault;
 use crate::guest::{Access, Tenure, Unmapped};
 use crate::lent;
 use crate::orphan::{Host, LeftBehind, Orphan};
 use crate::port::{Moved, QueuePair};
 use crate::served::Served;
 use crate::session::World;
+use crate::steps::{Next, Stepping};
 use nvme::spec::{Completion, Failure, Fuse, Opcode, Status, Submission};
 use nvme::{Admission, AsynchronousEvent, Guarded, Movement, SubmissionQueue};
 use std::collections::VecDeque;
@@ -24,8 +25,8 @@ const TURN_COMMANDS: usize = 32;
 struct Flight {
     submission: Submission,
     admission: Admission,
-    /// How far it is, where it is a copy that is made here.
-    copying: Option<Box<Copying>>,
+    /// How far it is, where the drive is given it in steps.
+    stepping: Option<Box<Stepping>>,
     /// The piece of the guest's memory that the drive itself reaches for its data, if it does.
     lent: Option<Tenure>,
 }
@@ -41,14 +42,14 @@ struct Over {
 /// How a command that was let pass goes on.
 struct Admitted {
     admission: Admission,
-    copying: Option<Box<Copying>>,
+    stepping: Option<Box<Stepping>>,
     lent: Option<Tenure>,
 }
 
 impl Admitted {
     /// One whose data, where it brings any, are in its slot.
     fn by_slot(admission: Admission) -> Self {
-        Admitted { admission, copying: None, lent: None }
+        Admitted { admission, stepping: None, lent: None }
     }
 }
 
@@ -98,7 +99,7 @@ impl IoQueue {
         self.drop_half();
         self.drop_untold(served);
         let left = |(slot, flight): (u16, Option<Flight>)| {
-            flight.map(|flight| LeftBehind::of(slot, &flight.admission, flight.copying.is_some(), flight.lent))
+            flight.map(|flight| LeftBehind::of(slot, &flight.admission, flight.stepping.is_some(), flight.lent))
         };
         let under_way = (0..).zip(self.flights).filter_map(left).collect();
         Orphan::new(self.pair, host, under_way)
@@ -219,11 +220,11 @@ impl Function {
             None => Ok(()),
         };
         let admitted = match verdict {
-            Err((_, Some(status))) => Err(status),
+            Err((_, Some(status))) => Err(status.into()),
             _ => self.admit(world, queue, slot, &submission),
         };
         let admitted = match first.is_some() && verdict.is_ok() {
-            true => admitted.and_then(|half| world.subsystem.take_pair(half.admission.bytes()).map(|()| half)),
+            true => admitted.and_then(|half| Ok(world.subsystem.take_pair(half.admission.bytes()).map(|()| half)?)),
             false => admitted,
         };
         queue.has_failed = submission.fuse() == Fuse::First && admitted.is_err();
@@ -240,15 +241,18 @@ impl Function {
             }
         }
         match admitted {
-            Ok(Admitted { admission, copying, lent }) => {
-                let flight = Flight { submission, admission, copying, lent };
+            Ok(Admitted { admission, stepping, lent }) => {
+                let flight = Flight { submission, admission, stepping, lent };
                 if submission.fuse() == Fuse::First {
                     queue.half = Some((slot, flight));
                     return Ok(());
                 }
                 self.submit(world, queue, slot, flight)
             }
-            Err(status) => self.refuse(world, queue, slot, &submission, status),
+            Err(Fault { status, block }) => {
+                let failure = world.subsystem.failure_at(submission.namespace(), block);
+                self.refuse_at(world, queue, slot, (&submission, status), failure)
+            }
         }
     }
 
@@ -268,10 +272,10 @@ impl Function {
         }
     }
 
-    /// The same, or a step of a copy; it is over at once where there is no room for it, or nobody whose it is.
+    /// The same, or a step of one; it is over at once where there is no room for it, or nobody whose it is.
     fn pass_on(&self, world: &mut World<'_>, queue: &mut IoQueue, slot: u16, flight: Flight) -> Option<Over> {
         let submission = flight.submission;
-        let (command, admission) = Copying::now(&flight.copying, submission, flight.admission);
+        let (command, admission) = Stepping::now(&flight.stepping, submission, flight.admission);
         let taken = world.subsystem.take(&command, admission.opcode, admission.bytes());
         let live = world.subsystem.controllers.get(&self.controller_id()).ok_or(Status::COMMAND_SEQUENCE_ERROR);
         match taken.and(live).and_then(|live| live.controller.translate(&command, &admission)) {
@@ -285,7 +289,7 @@ impl Function {
                 None
             }
             Err(status) => {
-                let failure = Copying::failed(&flight.copying, Failure::default());
+                let failure = Stepping::failed(&flight.stepping, Failure::default());
                 Some(Over { slot, flight, status, failure })
             }
         }
@@ -328,7 +332,7 @@ impl Function {
         queue: &mut IoQueue,
         slot: u16,
         submission: &Submission,
-    ) -> Result<Admitted, Status> {
+    ) -> Result<Admitted, Fault> {
         let live = world.subsystem.controllers.get(&self.controller_id());
         let controller = &live.ok_or(Status::COMMAND_SEQUENCE_ERROR)?.controller;
         let mut admission = controller.admit(submission)?;
@@ -339,8 +343,8 @@ impl Function {
         let place = &mut queue.places[usize::from(slot)];
         let (bytes, to_host) = (admission.bytes(), matches!(admission.movement, Movement::ToHost(_)));
         if admission.movement == Movement::Nothing {
-            world.port.put_zeros(&queue.pair, slot, &admission)?;
-            return Ok(Admitted::by_slot(admission));
+            let stepping = Stepping::begin(world.port, (&queue.pair, slot), submission, &admission);
+            return Ok(Admitted { stepping, ..Admitted::by_slot(admission) });
         }
         place.find(&self.guest, submission, bytes as u64, to_host)?;
         let shape = world.port.shape();
@@ -360,13 +364,9 @@ impl Function {
         let into = &mut self.scratch.as_mut_bytes()[..bytes];
         place.read(&self.guest, into).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR)?;
         if admission.opcode.brings_ranges() {
-            match Copying::take_ranges(controller, submission, &mut admission, self.scratch.clone())? {
-                Ranges::Copying(copying) => {
-                    return Ok(Admitted { copying: Some(copying), ..Admitted::by_slot(admission) });
-                }
-                Ranges::Drive(words) => world.port.put_ranges(&queue.pair, slot, &words),
-            }
-            return Ok(Admitted::by_slot(admission));
+            let (ends, place) = ((&*world.port, controller), (&queue.pair, slot));
+            let stepping = Stepping::take_ranges(ends, place, submission, &mut admission, self.scratch.clone())?;
+            return Ok(Admitted { stepping, ..Admitted::by_slot(admission) });
         }
         match &admission.guarded {
             Some(guarded) => {
@@ -411,24 +411,19 @@ impl Function {
     fn end(&self, world: &mut World<'_>, queue: &mut IoQueue, completion: &Completion) -> Option<Over> {
         let slot = completion.command_id();
         let mut flight = queue.flights[usize::from(slot)].take().expect("the drive answers what it was asked");
-        let mut status = completion.status();
-        let failure = Copying::failed(&flight.copying, Failure::decode(completion.result()));
         let place = (queue.pair.id(), slot);
         let is_awaited = world.subsystem.served.end(world.now, place.0, flight.admission.opcode, completion);
-        if let Some(copying) = flight.copying.as_mut().filter(|_| status.is_success()) {
-            match copying.go_on(world, &queue.pair, slot) {
-                Ok(true) => {
-                    let over = self.pass_on(world, queue, slot, flight);
-                    if is_awaited {
-                        world.subsystem.served.await_step(place);
-                    }
-                    return over;
+        let command = (&flight.submission, &flight.admission);
+        match Stepping::go_on(&mut flight.stepping, world, (&queue.pair, slot), command, completion) {
+            Next::Over(status, failure) => Some(Over { slot, flight, status, failure }),
+            Next::Step { is_awaited: goes_on } => {
+                let over = self.pass_on(world, queue, slot, flight);
+                if is_awaited && goes_on {
+                    world.subsystem.served.await_step(place);
                 }
-                Ok(false) => {}
-                Err(failed) => status = failed,
+                over
             }
         }
-        Some(Over { slot, flight, status, failure })
     }
 
     /// Tells the guest what is over, as far as there is room to say so; whether there was anything.
@@ -452,14 +447,16 @@ impl Function {
     }
 
     fn post_over(&mut self, world: &mut World<'_>, queue: &mut IoQueue, over: Over) -> Result<(), Unmapped> {
-        let Over { slot, flight: Flight { submission, admission, lent, .. }, mut status, failure } = over;
+        let Over { slot, flight: Flight { submission, admission, lent, .. }, mut status, mut failure } = over;
         if let Some(tenure) = lent {
             // The drive has moved them. What was taken away meanwhile got nothing, or gave nothing.
             if status.is_success() && !self.guest.still_has(&tenure) {
                 status = Status::DATA_TRANSFER_ERROR;
             }
         } else if let Some(guarded) = admission.checked().filter(|_| status.is_success()) {
-            status = self.hand_over(world, queue, slot, &submission, &guarded).err().unwrap_or(status);
+            if let Err(fault) = self.hand_over(world, queue, slot, &submission, &guarded) {
+                (status, failure) = (fault.status, world.subsystem.failure_at(submission.namespace(), fault.block));
+            }
         } else if matches!(admission.movement, Movement::ToHost(_)) && status.is_success() {
             let bytes = admission.bytes();
             self.scratch.resize(bytes.div_ceil(8), 0);
@@ -487,7 +484,7 @@ impl Function {
         slot: u16,
         submission: &Submission,
         guarded: &Guarded,
-    ) -> Result<(), Status> {
+    ) -> Result<(), Fault> {
         let (data, metadata) = world.get_guarded(&queue.pair, slot, guarded)?;
         if submission.opcode() == Opcode::Read as u8 {
             queue.places[usize::from(slot)].write(&self.guest, &data).map_err(unmapped)?;

@@ -101,6 +101,22 @@ fn a_controller_proves_itself_to_a_host_that_asks() {
     assert!(dialogue.is_proved());
 }
 
+/// Base §8.13.5.4: such a challenge is for keys to come.
+#[test]
+fn a_challenge_without_a_sequence_asks_for_no_proof_of_the_controller() {
+    let secret = Some(Secret::parse(KNOWN).expect("a secret"));
+    let (host, mut dialogue) = (Host { controller: secret, ..Host::default() }, dialogue(None));
+    dialogue.take(&host.negotiate());
+    let (mut reply, _) = host.reply(&dialogue.give(4096).expect("a challenge"));
+    let mut head = Reply::from_bytes(&reply);
+    head.set_sequence(0);
+    reply[..Reply::BYTES].copy_from_slice(head.as_bytes());
+    dialogue.take(&reply);
+    let success = Success1::from_bytes(&dialogue.give(4096).expect("an answer"));
+    assert_eq!((success.id(), success.responds()), (message::SUCCESS1, 0));
+    assert!(dialogue.is_proved());
+}
+
 #[test]
 fn others_are_told_why_not() {
     let refused = |host: Host, spoil: fn(&mut Vec<u8>)| {
