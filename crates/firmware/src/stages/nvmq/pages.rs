@@ -275,7 +275,7 @@ impl Nvmq {
         }
         if self.common.settings.cache.non_blocking && self.common.settings.cache.bypass {
             let tag = self.look_up_tag(turn, lpn);
-            if tag.evicted.is_some() && !tag.has(lpn) {
+            if tag.cached.is_some() && tag.evicted.is_some() && !tag.has(lpn) {
                 turn.note(crate::Note::CacheLookedUp { hit: false, write: true });
                 turn.note(crate::Note::CacheBypass);
                 self.ask_trans(turn, TransOperation::Write, lpn, frame, requester, slot);
