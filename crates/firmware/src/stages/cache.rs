@@ -65,6 +65,8 @@ pub(crate) struct Cache {
     /// Requests that wait for an entry's eviction or for a spare frame, in the order they came, each with the place of its entry.
     waiting: VecDeque<(usize, CacheRequest)>,
     flushing: Option<Flushing>,
+    /// The next spare frame that comes free is the flush's, before those of writes that wait: it and they take turns.
+    flush_is_next: bool,
     /// The next entry for the flush to look at.
     flush_cursor: usize,
     /// Asked for since it began.
@@ -103,6 +105,7 @@ impl Cache {
             evictions: 0,
             waiting: VecDeque::new(),
             flushing: None,
+            flush_is_next: false,
             flush_cursor: 0,
             flushes: Vec::new(),
             stuck: false,
@@ -327,6 +330,10 @@ impl Cache {
             (2, Some(lpn)) => self.evict(turn, place, lpn, None, CommandKey::NONE),
             (1, _) => self.count_flushed(turn),
             _ => assert_eq!(waits, 0, "what is cached leaves by eviction alone"),
+        }
+        self.flush_is_next = !self.flush_is_next && self.flushing.is_some();
+        if self.flush_is_next {
+            self.flush_more(turn);
         }
         self.retry(turn, place);
         self.flush_more(turn);
