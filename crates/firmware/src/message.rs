@@ -212,7 +212,7 @@ pub enum CacheOperation {
     Read,
     /// The same, but only when nothing of the page is left that is not on flash.
     ReadThrough,
-    /// As [`CacheOperation::Read`], for what a write leaves of a page as it is: no look-up of its own.
+    /// As [`CacheOperation::Read`], for what a write leaves of a page as it is.
     Fill,
     /// Keep the frame as the page's newest content and give another frame back.
     Write,
@@ -240,6 +240,8 @@ pub struct CacheRequest {
     pub frame: u32,
     /// Of a read, how many pieces of the page are wanted; 0 is all of it.
     pub pieces: u8,
+    /// Whether it counts as a look-up, as what reads or writes data does.
+    pub counts: bool,
     /// Who is told.
     pub requester: Requester,
 }

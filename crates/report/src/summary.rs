@@ -194,8 +194,8 @@ pub struct Bound {
 }
 
 /// The data cache. Each page of a read or write is looked up once, in every architecture; what a write must read first to fill
-/// its page up is no look-up of its own. A look-up hits if the cache holds the page when the request is served: for a write too,
-/// which then overwrites it there.
+/// its page up is no look-up of its own, and what deallocates or zeroes is none. A look-up hits if the cache holds the page when the
+/// request is served: for a write too, which then overwrites it there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cache {
     /// Look-ups that found their page, for reads and writes.
@@ -214,7 +214,7 @@ pub struct Cache {
     /// Hits over look-ups of reads alone; null without one.
     #[serde(default)]
     pub read_hit_ratio: Option<f64>,
-    /// Requests that went past the cache.
+    /// Pages that it had no room for, so that they went past it, whatever was done to them.
     pub bypasses: u64,
     /// Pages put out to make room.
     pub evictions: u64,

@@ -218,6 +218,7 @@ fn install_workers(drawing: &mut Drawing, shared: &Shared, groups: &Groups) {
             // It takes the next command without an answer of the link.
             posted: plan.connect(slot, link.slot, shared.settings.commands.into()),
             idle: plan.connect(slot, groups.fetch, 1),
+            back: plan.connect(slot, groups.fetch, 1),
             fil: groups.fil.iter().map(|&fil| plan.connect(slot, fil, pages(shared))).collect(),
         };
         link.transfers.push(Some(plan.connect(link.slot, slot, 1)));

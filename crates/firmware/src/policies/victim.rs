@@ -1,6 +1,7 @@
 //! Which group of blocks to reclaim.
 
 use crate::{BlockGroups, Flaw, GroupState, ReclaimSettings, VictimPolicy};
+use std::cmp::Ordering;
 
 /// The best closed group of a TRANS thread, if any has garbage. Ties go to the lower number.
 pub(crate) fn pick_victim(groups: &BlockGroups, owner: u32, policy: VictimPolicy) -> Option<u32> {
@@ -67,7 +68,7 @@ impl AtRest {
 
 /// The best of those of which so many pages hold nothing valid.
 ///
-/// Greedy takes the fewest valid pages. Cost-benefit weighs garbage by age over the cost of moving what is valid ([`benefit`]).
+/// Greedy takes the fewest valid pages. Cost-benefit weighs garbage by age over the cost of moving what is valid ([`compare_benefits`]).
 fn pick_among(groups: &BlockGroups, owner: u32, policy: VictimPolicy, garbage: u32) -> Option<u32> {
     let pages = groups.pages();
     let most = pages - garbage;
@@ -95,8 +96,12 @@ fn pick_among(groups: &BlockGroups, owner: u32, policy: VictimPolicy, garbage: u
                 groups.owned(owner).filter(|&group| groups.valid_count(group) <= most && is_candidate(group));
             // All that the owner has closed count, also those that are no candidates, or have been erased since.
             let closings = groups.closings(owner);
-            let score = |group| benefit(groups.valid_count(group), pages, age(groups.closed_at(group), closings));
-            candidates.max_by_key(|&group| (score(group), std::cmp::Reverse(group)))
+            let weighed = candidates
+                .map(|group| (group, groups.valid_count(group).min(pages), age(groups.closed_at(group), closings)));
+            let best = weighed.max_by(|&(one, valid, age), &(other, valid_of_other, age_of_other)| {
+                compare_benefits(pages, (valid, age), (valid_of_other, age_of_other)).then(other.cmp(&one))
+            });
+            best.map(|(group, ..)| group)
         }
     }
 }
@@ -107,12 +112,14 @@ fn age(closed_at: u32, closings: u32) -> u32 {
     closings.saturating_sub(closed_at).max(1)
 }
 
-/// How much a group is worth: `(1 - u) * age / (1 + u)` with `u` the valid share and the age in closings of the owner (Kawaguchi et al.,
-/// USENIX 1995, for one read and one write a page).
-fn benefit(valid: u32, pages: u32, age: u32) -> u64 {
-    let (valid, pages) = (u64::from(valid), u64::from(pages));
-    // In integers, so that every machine chooses alike.
-    (pages - valid) * u64::from(age) * 1024 / (pages + valid)
+/// Which of two groups is worth more, each by its valid pages and its age: the one with the most of `age * (1 - u) / 2u`, with `u` the
+/// valid share and the age in closings of the owner (Kawaguchi et al., USENIX 1995: what is valid is read once and written once). One
+/// without a valid page costs nothing, and is worth more than any other.
+fn compare_benefits(pages: u32, one: (u32, u32), other: (u32, u32)) -> Ordering {
+    // Fractions by cross multiplication, so that none is rounded; the 2 is on both sides.
+    let gain = |(valid, age): (u32, u32)| u128::from(pages - valid) * u128::from(age);
+    let cost = |(valid, _): (u32, u32)| u128::from(valid);
+    (gain(one) * cost(other)).cmp(&(gain(other) * cost(one)))
 }
 
 /// What the groups of a TRANS thread look like.
@@ -194,8 +201,23 @@ mod tests {
         let ages = [10, 20, 100].map(|closed_at| age(closed_at, 101));
         assert_eq!(ages, [91, 81, 1]);
         assert_eq!(age(102, 101), 1, "closed since");
-        let [nearly_full, mostly_garbage] = [(85, ages[0]), (20, ages[1])].map(|(valid, age)| benefit(valid, 100, age));
-        assert!(nearly_full < mostly_garbage, "{nearly_full} and {mostly_garbage}");
-        assert!(benefit(60, 100, 91) > benefit(50, 100, 1), "age counts");
+        let compare = |one, other| compare_benefits(100, one, other);
+        assert_eq!(compare((85, ages[0]), (20, ages[1])), Ordering::Less);
+        assert_eq!(compare((60, 91), (50, 1)), Ordering::Greater, "age counts");
+    }
+
+    /// With `1 + u` below, for media that read a victim whole, the emptier one would be taken; with `2u` both are worth 12.
+    #[test]
+    fn what_a_group_costs_is_the_read_and_the_write_of_its_valid_pages() {
+        assert_eq!(compare_benefits(100, (20, 6), (50, 24)), Ordering::Equal);
+        assert_eq!(compare_benefits(100, (20, 6), (50, 25)), Ordering::Less);
+        assert_eq!(compare_benefits(100, (20, 7), (50, 24)), Ordering::Greater);
+    }
+
+    #[test]
+    fn a_group_without_a_valid_page_is_worth_more_than_any_other() {
+        assert_eq!(compare_benefits(u32::MAX, (0, 1), (1, u32::MAX)), Ordering::Greater);
+        assert_eq!(compare_benefits(u32::MAX, (1, u32::MAX), (0, 1)), Ordering::Less);
+        assert_eq!(compare_benefits(100, (0, 1), (0, 9)), Ordering::Equal, "the lower number goes first");
     }
 }

@@ -65,6 +65,8 @@ pub(crate) struct Cache {
     /// Requests that wait for an entry's eviction or for a spare frame, in the order they came, each with the place of its entry.
     waiting: VecDeque<(usize, CacheRequest)>,
     flushing: Option<Flushing>,
+    /// The next spare frame that comes free is the flush's, before those of writes that wait: it and they take turns.
+    flush_is_next: bool,
     /// The next entry for the flush to look at.
     flush_cursor: usize,
     /// Asked for since it began.
@@ -103,6 +105,7 @@ impl Cache {
             evictions: 0,
             waiting: VecDeque::new(),
             flushing: None,
+            flush_is_next: false,
             flush_cursor: 0,
             flushes: Vec::new(),
             stuck: false,
@@ -130,8 +133,12 @@ impl Cache {
 
     fn ask(&self, turn: &mut Turn<'_>, operation: TransOperation, request: &CacheRequest) {
         let CacheRequest { lpn, frame, pieces, requester, key, .. } = *request;
-        let thread = choose_trans(turn, &self.settings, lpn);
-        turn.send(self.trans[thread], TransRequest { operation, lpn, frame, pieces, requester, key });
+        self.ask_trans(turn, TransRequest { operation, lpn, frame, pieces, requester, key });
+    }
+
+    fn ask_trans(&self, turn: &mut Turn<'_>, request: TransRequest) {
+        let thread = choose_trans(turn, &self.settings, request.lpn);
+        turn.send(self.trans[thread], request);
     }
 
     fn answer(&self, turn: &mut Turn<'_>, request: &CacheRequest, frame: u32) {
@@ -175,7 +182,7 @@ impl Cache {
                 if !self.make_way(turn, request, place, tag) {
                     return false;
                 }
-                turn.note(Note::CacheLookedUp { hit: tag.cached == Some(request.lpn), write: true });
+                self.count_write(turn, request, tag);
                 self.ask(turn, TransOperation::Write, request);
             }
             CacheOperation::Discard if tag.cached == Some(request.lpn) => self.make_void(turn, request, place),
@@ -238,19 +245,23 @@ impl Cache {
 
     /// NVMQ counts where it looks at the tags itself.
     fn count_read(&self, turn: &mut Turn<'_>, request: &CacheRequest, hit: bool) {
-        let looks_up = matches!(request.operation, CacheOperation::Read | CacheOperation::ReadThrough);
-        if !self.settings.cache.non_blocking && looks_up {
+        if !self.settings.cache.non_blocking && request.counts {
             turn.note(Note::CacheLookedUp { hit, write: false });
+        }
+    }
+
+    /// Counts a write when it is served: one that waits is looked up again.
+    fn count_write(&self, turn: &mut Turn<'_>, request: &CacheRequest, tag: CacheTag) {
+        if request.counts {
+            turn.note(Note::CacheLookedUp { hit: tag.has(request.lpn), write: true });
         }
     }
 
     fn write(&mut self, turn: &mut Turn<'_>, request: &CacheRequest, place: usize, tag: CacheTag) -> bool {
         let CacheTag { cached, evicted } = tag;
         let lpn = request.lpn;
-        // Counted when it is served: a write that waits is looked up again.
-        let looked_up = Note::CacheLookedUp { hit: tag.has(lpn), write: true };
         if cached.is_none() || cached == Some(lpn) {
-            turn.note(looked_up);
+            self.count_write(turn, request, tag);
             turn.spend(Work::ServeEntry);
             let old = std::mem::replace(&mut self.entries[place].frame, request.frame);
             self.entries[place].void = false;
@@ -262,7 +273,7 @@ impl Cache {
             // The entry is busy, or too much is being evicted. NVMQ looked before that, or does not look: pass the buffer by here.
             let may_pass = self.settings.cache.non_blocking && self.settings.cache.bypass && evicted != Some(lpn);
             if may_pass {
-                turn.note(looked_up);
+                self.count_write(turn, request, tag);
                 turn.note(Note::CacheBypass);
                 self.ask(turn, TransOperation::Write, request);
             }
@@ -275,7 +286,7 @@ impl Cache {
             self.evict(turn, place, victim, None, request.key);
             return false;
         }
-        turn.note(looked_up);
+        self.count_write(turn, request, tag);
         // Nobody waits for it.
         self.evict(turn, place, victim, Some(lpn), CommandKey::NONE);
         turn.spend(Work::ServeEntry);
@@ -297,8 +308,8 @@ impl Cache {
         let evicted = Some(lpn).filter(|_| !self.settings.has(Mutation::LoseEvicted));
         self.set_tag(turn, place, CacheTag { cached: next, evicted });
         let requester = Requester { group: Asker::Cache, index: self.index, tag: place as u32 };
-        let eviction = CacheRequest { operation: CacheOperation::Write, lpn, frame, pieces: 0, requester, key };
-        self.ask(turn, if void { TransOperation::Discard } else { TransOperation::Write }, &eviction);
+        let operation = if void { TransOperation::Discard } else { TransOperation::Write };
+        self.ask_trans(turn, TransRequest { operation, lpn, frame, pieces: 0, requester, key });
     }
 
     /// Lets BGC and LOG see whether what the buffer put out is still on its way, of which no command tells any more.
@@ -327,6 +338,10 @@ impl Cache {
             (2, Some(lpn)) => self.evict(turn, place, lpn, None, CommandKey::NONE),
             (1, _) => self.count_flushed(turn),
             _ => assert_eq!(waits, 0, "what is cached leaves by eviction alone"),
+        }
+        self.flush_is_next = !self.flush_is_next && self.flushing.is_some();
+        if self.flush_is_next {
+            self.flush_more(turn);
         }
         self.retry(turn, place);
         self.flush_more(turn);

@@ -70,10 +70,9 @@ impl Stage<Firmware> for PowerStage {
             );
         }
         for (thread, &cache) in (0..).map(Lpn).zip(&self.caches) {
-            turn.send(
-                cache,
-                CacheRequest { operation: CacheOperation::Flush, lpn: thread, frame: 0, pieces: 0, requester, key },
-            );
+            let operation = CacheOperation::Flush;
+            let request = CacheRequest { operation, lpn: thread, frame: 0, pieces: 0, counts: false, requester, key };
+            turn.send(cache, request);
         }
     }
 

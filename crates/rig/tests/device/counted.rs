@@ -2,12 +2,13 @@
 //! Which pages of one request come first is up to the world, and with it which are hit and evicted.
 
 use firmware::architecture::ARCHITECTURES;
-use host::{Phase, Rounds};
+use host::{Pace, Phase, Rounds};
 use nvme::CoalescingSettings;
 use report::Summary;
 use rig::check::small::{Small, mixed, processor};
-use rig::{Layout, Session, run_on_threads};
+use rig::{Fill, Layout, Session, run_on_threads};
 use units::Span;
+use workload::{Others, Parameters, Pattern, Recipe};
 
 #[test]
 fn both_worlds_count_the_same() {
@@ -65,6 +66,26 @@ fn parts_add_up_where_interrupts_are_coalesced() {
         while let Some(summary) = session.next_phase() {
             let summary = summary.unwrap_or_else(|error| panic!("{name}: {error}"));
             assert!(summary.check().is_empty() && summary.simulated_ns > 0, "{name}: {:?}", summary.check());
+        }
+    }
+}
+
+/// Parts of pages that are made zeros are merged with what is left of them, in the buffer or past it: that is no write.
+#[test]
+fn deallocations_and_zeroes_are_no_look_ups() {
+    for &architecture in ARCHITECTURES {
+        for (deallocate, write_zeroes) in [(1.0, 0.0), (0.0, 1.0)] {
+            let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
+            let mut recipe = Recipe::fixed("zeros", Pattern::Random, 0.0, 1024);
+            recipe.others = Others { deallocate, write_zeroes, ..Others::default() };
+            recipe.alignment_bytes = Some(512);
+            let source = recipe.source(&Parameters::new(small.sectors(), 1)).expect("a drawable workload");
+            let phase = Phase { ios: Some(500), ..Phase::new("zeros", Box::new(source), Pace::Closed) };
+            let mut session = small.session(vec![phase]);
+            let summary = session.next_phase().expect("one phase").expect("it runs");
+            let cache = summary.cache.expect("it has a cache");
+            let looked = [cache.reads, cache.writes].map(|of| of.hits + of.misses);
+            assert!(summary.other.ios == 500 && looked == [0, 0], "{}: {cache:?}", architecture.name());
         }
     }
 }

@@ -7,7 +7,7 @@ use host::{Pace, Phase};
 use report::Summary;
 use rig::{Device, Fill, Session};
 use units::Bytes;
-use workload::{Parameters, Pattern, Recipe};
+use workload::{Arrivals, Parameters, Pattern, Recipe};
 
 /// DeepFlash over a written drive, on one queue.
 fn deepflash() -> Device {
@@ -141,6 +141,22 @@ fn writes_pass_a_busy_entry_only_where_they_may() {
     let bypasses = |summary: &Summary| summary.cache.as_ref().expect("it has a buffer").bypasses;
     assert_eq!(bypasses(&waiting), 0);
     assert!(bypasses(&passing) > 100 && passing.iops > waiting.iops, "{} {}", passing.iops, waiting.iops);
+}
+
+/// What a Flush leaves behind are entries with a free frame and a page on its way to flash: a write that meets one waits for no program.
+#[test]
+fn writes_do_not_pass_an_entry_whose_frame_is_free() {
+    let mut device = deepflash();
+    device.settings.cache.spare_frames = 512;
+    let mut recipe = Recipe::fixed("flushed", Pattern::Random, 0.0, 4096);
+    (recipe.others.flush, recipe.arrivals) = (0.05, Arrivals::Fixed { per_second: 3_000.0 });
+    let source = recipe.source(&Parameters::new(all(&device), 1)).expect("a drawable workload");
+    let phase = Phase { ios: Some(4_000), ..Phase::new("flushed", Box::new(source), Pace::Timed) };
+    let mut session = Session::new(&device, "small", processor(), 1, vec![phase], 0).expect("it can be built");
+    let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{error}"));
+    session.check_invariants().unwrap_or_else(|error| panic!("{error}"));
+    let latency = summary.write.latency.as_ref().expect("it writes");
+    assert!(latency.p999 < 200e3 && summary.other.ios > 100, "{latency:?}, {:?}", summary.cache);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use crate::configured;
 use firmware::LatencyPart;
 use firmware::architecture::{ARCHITECTURES, Architecture};
+use host::{Pace, Phase};
 use report::{Named, Summary};
+use workload::{Arrivals, Parameters, Pattern, Recipe};
 
 fn run(architecture: &dyn Architecture, workload: &str, [depth, ios]: [&str; 2], sets: &[&str]) -> Summary {
     let name = architecture.name();
@@ -89,4 +91,30 @@ fn writes_past_the_buffer_wait_for_room_in_trans() {
         let taken = sum(&parts, |part| part != "fetch");
         assert!(trans > 0.4 * taken && cache < 0.1 * trans, "{}: {parts:?}", architecture.name());
     }
+}
+
+/// The worker that reclaims while the drive is idle has no command: those that come are for the others.
+#[test]
+fn no_command_waits_for_a_worker_that_reclaims_in_the_background() {
+    let flags = [
+        ("--architecture", "tradition"),
+        ("--threads", "worker=16"),
+        ("--device", "small"),
+        ("--precondition", "rand:2"),
+        ("--queues", "4"),
+        ("--depth", "4"),
+    ];
+    let sets = ["device.over_provisioning=0.28", "cache.size_bytes=64KiB", "reclaim.background_free=0.2"];
+    let resolved = configured::resolved(&flags, &sets);
+    let recipe = Recipe {
+        arrivals: Arrivals::Fixed { per_second: 250.0 },
+        ..Recipe::fixed("sparse", Pattern::Random, 0.5, 4096)
+    };
+    let source = recipe.source(&Parameters::new(resolved.device.namespaces[0], 1)).expect("a drawable workload");
+    let phase = Phase { ios: Some(2_000), ..Phase::new("sparse", Box::new(source), Pace::Timed) };
+    let mut session = resolved.session(&resolved.plan(), vec![phase], 0).expect("it can be built");
+    let summary = session.next_phase().expect("one phase").expect("it runs");
+    let fetch = summary.breakdown_slowest.get("fetch").expect("what comes is fetched");
+    assert!(summary.gc.as_ref().is_some_and(|gc| gc.blocks > 100), "{:?}", summary.gc);
+    assert!(*fetch < 100e3, "{:?}", summary.breakdown_slowest);
 }

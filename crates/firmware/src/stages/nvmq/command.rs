@@ -2,7 +2,7 @@
 
 use crate::message::Card;
 use crate::stages::copy::CopyStep;
-use crate::stages::entry::{Half, Listing, Outcome};
+use crate::stages::entry::{self, Half, Listing, Outcome};
 use crate::stages::ranges::Ranges;
 use nvme::prp::PrpPlan;
 use nvme::spec::{Failure, Opcode, Status};
@@ -159,6 +159,13 @@ impl Command {
             Opcode::Compare => self.write().is_some(),
             opcode => opcode.changes_media(),
         }
+    }
+
+    /// Whether its pages count as look-ups in the buffer: what reads or writes data does, deallocations and zeroes do not, nor what makes
+    /// sectors unreadable.
+    #[inline]
+    pub(super) fn counts_as_look_up(&self) -> bool {
+        !entry::discards(self.opcode) && self.opcode != Opcode::WriteUncorrectable
     }
 
     /// A failure is kept, as [`Outcome::fail`] says; of no page.

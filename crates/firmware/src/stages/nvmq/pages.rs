@@ -274,8 +274,10 @@ impl Nvmq {
         }
         if self.common.settings.cache.non_blocking && self.common.settings.cache.bypass {
             let tag = self.look_up_tag(turn, lpn);
-            if tag.evicted.is_some() && !tag.has(lpn) {
-                turn.note(crate::Note::CacheLookedUp { hit: false, write: true });
+            if tag.cached.is_some() && tag.evicted.is_some() && !tag.has(lpn) {
+                if self.slots.get(slot).counts_as_look_up() {
+                    turn.note(crate::Note::CacheLookedUp { hit: false, write: true });
+                }
                 turn.note(crate::Note::CacheBypass);
                 self.ask_trans(turn, TransOperation::Write, lpn, frame, requester, slot);
                 return;
@@ -294,12 +296,13 @@ impl Nvmq {
         requester: Requester,
         slot: u16,
     ) {
-        let key = self.slots.get(slot).card.key;
+        let command = self.slots.get(slot);
+        let (key, counts) = (command.card.key, operation != CacheOperation::Fill && command.counts_as_look_up());
         // The thread of an entry is its number modulo the threads (DeepFlash §4.3).
         let entry = self.tables.cache_entry(lpn);
         let thread = entry % self.ways.caches.len();
         let pieces = self.pieces(slot, requester);
-        turn.send(self.ways.caches[thread], CacheRequest { operation, lpn, frame, pieces, requester, key });
+        turn.send(self.ways.caches[thread], CacheRequest { operation, lpn, frame, pieces, counts, requester, key });
     }
 
     pub(super) fn ask_trans(
@@ -564,7 +567,7 @@ impl Nvmq {
         self.slots.get_mut(slot).under_way = self.ways.caches.len() as u16;
         for (region, &cache) in (0..).map(Lpn).zip(&self.ways.caches) {
             let operation = CacheOperation::Flush;
-            let request = CacheRequest { operation, lpn: region, frame: 0, pieces: 0, requester, key };
+            let request = CacheRequest { operation, lpn: region, frame: 0, pieces: 0, counts: false, requester, key };
             turn.send(cache, request);
         }
     }

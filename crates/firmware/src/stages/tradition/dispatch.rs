@@ -61,6 +61,7 @@ pub(crate) struct Dispatch {
 impl Accepts<Fetch> for Dispatch {}
 impl Accepts<Transferred> for Dispatch {}
 impl Accepts<WorkerIdle> for Dispatch {}
+impl Accepts<Take> for Dispatch {}
 
 impl Dispatch {
     pub(crate) fn new(tables: Arc<Tables>, queues: u32, ways: Ways) -> Self {
@@ -116,6 +117,8 @@ impl Stage<Firmware> for Dispatch {
                 self.deal(QueueId(done.token as u16), done.aside);
             }
             Message::WorkerIdle(idle) => self.idle.push_back(idle.worker),
+            // Its worker is reclaiming, and says when it is idle.
+            Message::Take(take) => self.waiting.push_front(take.queue),
             other => unreachable!("NVMe Fetch was sent {other:?}"),
         }
         self.wake_workers(turn);

@@ -64,6 +64,7 @@ pub(crate) struct Ways {
     pub(crate) link: Address<Transfer>,
     pub(crate) posted: Address<Posted>,
     pub(crate) idle: Address<WorkerIdle>,
+    pub(crate) back: Address<Take>,
     pub(crate) fil: Vec<Address<FlashRequest>>,
 }
 
@@ -106,8 +107,8 @@ pub(crate) struct Worker {
     goes_on: bool,
     /// The next line that a flush looks at.
     flush: usize,
-    /// A command that came while the worker reclaimed in the background.
-    taken: Option<Take>,
+    /// It handed a command back that came while it reclaimed in the background: the dispatcher gives it no other until it is idle.
+    is_passed_over: bool,
     /// When it asked for the lock of its line, or of the first of several.
     pub(super) asked: Time,
     /// For comparisons, and tombstones.
@@ -142,7 +143,7 @@ impl Worker {
             is_going: false,
             goes_on: false,
             flush: 0,
-            taken: None,
+            is_passed_over: false,
             asked: Time::ZERO,
             spare,
             aside,
@@ -168,7 +169,9 @@ impl Worker {
 
     fn on_take(&mut self, turn: &mut Turn<'_>, take: Take) {
         if self.step != Step::Idle {
-            self.taken = Some(take);
+            // It reclaims in the background, of which the dispatcher knows nothing: another worker may be idle.
+            self.is_passed_over = true;
+            turn.send(self.ways.back, take);
             return;
         }
         self.points.pick_up(&self.shared.pool);
@@ -308,12 +311,14 @@ impl Worker {
         turn.send(self.ways.idle, WorkerIdle { worker: self.index });
     }
 
-    /// The end of a reclaim in the background, which was nobody's command: the dispatcher has taken this worker as idle.
+    /// The end of a reclaim in the background, which was nobody's command: the dispatcher has this worker as idle, unless it was passed
+    /// over.
     pub(super) fn come_back(&mut self, turn: &mut Turn<'_>) {
-        self.step = Step::Idle;
-        self.points.lay_down(&self.shared.pool);
-        if let Some(take) = self.taken.take() {
-            self.on_take(turn, take);
+        if std::mem::take(&mut self.is_passed_over) {
+            self.rest(turn);
+        } else {
+            self.step = Step::Idle;
+            self.points.lay_down(&self.shared.pool);
         }
     }
 
