@@ -285,6 +285,29 @@ fn a_block_that_was_bad_when_the_power_was_switched_on_is_refused() {
     media.program(geometry().page(BlockId(2), 0), Time::ZERO, oob, &[1, 2]).unwrap();
 }
 
+/// As one whose erase fails: that it is used no more outlasts the power, and what it holds can be read.
+#[test]
+fn a_block_that_is_to_be_retired_for_it_stands_no_more_erases_is_marked_as_bad() {
+    let contents = || Contents::for_channel(&geometry(), ChannelId(0), 1, 2);
+    let sound = FaultyMedia::sound(contents());
+    let failing = FaultyMedia::failing(contents(), settings(), 1, BlockId(16));
+    for (mut media, retires) in
+        [(sound.retiring_worn(), true), (failing, true), (FaultyMedia::sound(contents()), false)]
+    {
+        let (page, oob) = (geometry().page(BlockId(3), 0), Oob { lpn: Lpn(1), owner: 0, sequence: 0 });
+        for _ in 0..2 {
+            media.program(page, Time::ZERO, oob, &[1, 2]).unwrap();
+            media.erase(BlockId(3)).unwrap();
+        }
+        media.program(page, Time::ZERO, oob, &[1, 2]).unwrap();
+        assert!(!media.is_bad(BlockId(3)), "it has not been asked for another");
+        let fault = MediaFault::WornOut { block: BlockId(3), limit: 2 };
+        assert_eq!((media.erase(BlockId(3)), media.is_natural(fault)), (Err(fault), retires));
+        assert_eq!(media.is_bad(BlockId(3)), retires);
+        assert_eq!(media.read(page, FIRST, &mut [0; 2]).unwrap().oob, Some(oob));
+    }
+}
+
 #[test]
 fn settings_that_cannot_be_name_their_field() {
     let field = |settings: FaultSettings| settings.validate(&geometry(), Bytes(0)).unwrap_err().field;

@@ -455,7 +455,12 @@ impl Device {
         }
         let mut fate = || unreachable!("the power stays on");
         match self.rise(processor, contents, units::Time::NEVER, &mut fate)? {
-            Risen::Up(prepared, recovery) => Ok((Prepared { file: Some(file), ..*prepared }, Some(recovery))),
+            Risen::Up(prepared, recovery) => {
+                if file.is_read_only().map_err(BuildError::from)? {
+                    prepared.drawing.tables.groups.set_read_only();
+                }
+                Ok((Prepared { file: Some(file), ..*prepared }, Some(recovery)))
+            }
             Risen::Cut(_) => unreachable!("the power stays on"),
         }
     }

@@ -8,6 +8,9 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use target::{DriveHealth, MediaHealth, PowerCycles};
 
+/// Tells how a drive is.
+pub(crate) type Health = Box<dyn Fn() -> DriveHealth + Send>;
+
 /// Tells how the drive is. The share of the endurance that is used is that of their erases that blocks have had on average, at most what
 /// the page can say: a drive whose journal is worn out takes no more writes. What can be written is as often all groups that hold data as
 /// their cells can be erased. What they went through before the drive counted is no less wear.
@@ -17,7 +20,7 @@ pub(crate) fn health(
     (past, tally): (MediaCounts, Arc<MediaTally>),
     power: PowerCycles,
     device: &Device,
-) -> Box<dyn Fn() -> DriveHealth + Send> {
+) -> Health {
     let (architecture, settings, erase_limit) = (device.architecture, device.settings, device.erase_limit);
     let before = cycles_before(device.faults.as_ref());
     let fewest = RefCell::new(Fewest::of(&tables.groups));

@@ -311,7 +311,7 @@ impl MediaFile {
         if length != self.layout.end {
             return Err(MediaFileError::OtherLength { file: self.name(), found: length, expected: self.layout.end });
         }
-        self.power_cycles().map(drop)
+        self.check_switch()
     }
 
     /// Compares what names a drive, line by line.

@@ -2,7 +2,7 @@
 
 use crate::build::{BuildError, Built, Device, Prepared};
 use crate::hardware::{MediaCounts, MediaTally};
-use crate::health::health;
+use crate::health::{Health, health};
 use crate::kept_namespaces::KeptNamespaces;
 use crate::media_file::{MediaFile, Past};
 use crate::recovery::Recovery;
@@ -10,6 +10,7 @@ use crate::session::{SessionError, check_ended};
 use crate::standing::Watch;
 use host::Memory;
 use nvme::ControllerSettings;
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -258,7 +259,7 @@ impl Service {
             keep_shut_down: file.clone().map(keep_shut_down),
             allowed: settings.allowed,
             keys: settings.keys,
-            health: health(tables.clone(), drive.clone(), (past.media, media), power, &device),
+            health: keeping(health(tables.clone(), drive.clone(), (past.media, media), power, &device), file.clone()),
             unit_blocks: device.drive.geometry.shape().page.0 / block.0,
         };
         let mut desk = FrontDesk { attendant: Some(server.attend(subsystem, memory, shape)?), came_to: None };
@@ -272,7 +273,11 @@ impl Service {
         let served = desk.came_to.unwrap_or(Err(ServeError::Stuck));
         let ended = served?;
         check_ended(&tables, drive.pages(), audit)?;
-        file.map_or(Ok(ended), |file| end_file(&file, ended))
+        let Some(file) = file else { return Ok(ended) };
+        if tables.groups.is_read_only() {
+            file.keep_read_only();
+        }
+        end_file(&file, ended)
     }
 }
 
@@ -378,6 +383,18 @@ fn telling(mut has_room: HasRoom, file: Option<MediaFile>, mut on_full: Option<O
 fn keep_lifetime(file: MediaFile, past: MediaCounts, tally: Arc<MediaTally>) -> KeepLifetime {
     Box::new(move |lifetime| {
         let _ = file.keep_past(&Past { lifetime: *lifetime, media: past.and(tally.counts()) });
+    })
+}
+
+/// Tells how a drive is, and has its file keep that it takes no more writes before anybody is told.
+fn keeping(health: Health, file: Option<MediaFile>) -> Health {
+    let has_kept = Cell::new(false);
+    Box::new(move || {
+        let drive = health();
+        if drive.read_only && !has_kept.replace(true) {
+            file.iter().for_each(MediaFile::keep_read_only);
+        }
+        drive
     })
 }
 

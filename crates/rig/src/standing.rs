@@ -36,7 +36,7 @@ impl Standing {
             ("cache_write_hits", "Look-ups of pages to write that the data cache held.", of(Counter::WriteHits)),
             ("cache_write_misses", "Look-ups of pages to write that it did not hold.", of(Counter::WriteMisses)),
             ("cache_bypasses", "Writes that went past a busy entry of the data cache.", of(Counter::Bypasses)),
-            ("cache_evictions", "Entries of the data cache put out to flash.", of(Counter::Evictions)),
+            ("cache_evictions", "Entries of the data cache put out to make room for others.", of(Counter::Evictions)),
             ("locks", "Locks answered.", of(Counter::Locks)),
             ("lock_waits", "Locks that had to wait for a release.", of(Counter::LockWaits)),
             ("flash_pages_read", "Pages read from flash.", media.reads),

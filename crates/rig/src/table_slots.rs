@@ -1,4 +1,5 @@
-//! Two slots of a file that hold a table in turn: however a process ends while it writes one, the other is whole.
+//! Two slots of a file that hold a table, one written after the other: however a process ends while it writes one, the other is whole, and
+//! where one of them is damaged later, the other has the same.
 //!
 //! ```text
 //! sum 8 | sequence 8 | bytes 8 | the table
@@ -56,13 +57,16 @@ pub fn slot_of(sequence: u64, table: &[u8]) -> Vec<u8> {
     slot
 }
 
+/// The tables of those slots that are whole, and their sequences.
+fn whole(slots: &[u8]) -> impl Iterator<Item = (u64, Vec<u8>)> + '_ {
+    let slots = slots.chunks_exact(SLOT_BYTES as usize).take(SLOTS as usize);
+    (0u64..).zip(slots).filter_map(|(at, slot)| decode(slot).filter(|(sequence, _)| sequence % SLOTS == at))
+}
+
 /// The table that counts in both slots as they lie in a file, and its sequence; none if neither is whole.
 pub fn table_in(slots: &[u8]) -> Option<(u64, Vec<u8>)> {
-    let slots = slots.chunks_exact(SLOT_BYTES as usize).take(SLOTS as usize);
-    // One that is not whole was being written when the process ended: nobody was told of it.
-    let whole =
-        (0u64..).zip(slots).filter_map(|(at, slot)| decode(slot).filter(|(sequence, _)| sequence % SLOTS == at));
-    whole.max()
+    // One that is not whole was being written when the process ended, so that nobody was told of it, or the other has the same.
+    whole(slots).max()
 }
 
 impl TableSlots {
@@ -73,18 +77,32 @@ impl TableSlots {
         Ok(slots)
     }
 
-    /// The slots of a file and the table that counts; none if neither is whole.
+    /// The slots of a file and the table that counts; none if neither is whole. Where a process ended between the two, one was damaged, or
+    /// a build before wrote one only, the other gets the table now.
     pub(crate) fn open(file: Arc<File>, at: u64) -> std::io::Result<Option<(TableSlots, Vec<u8>)>> {
-        let mut slots = vec![0; SLOTS_BYTES as usize];
-        file.read_exact_at(&mut slots, at)?;
-        Ok(table_in(&slots).map(|(sequence, table)| (TableSlots { file, at, sequence }, table)))
+        let mut held = vec![0; SLOTS_BYTES as usize];
+        file.read_exact_at(&mut held, at)?;
+        let Some((sequence, table)) = table_in(&held) else { return Ok(None) };
+        let mut slots = TableSlots { file, at, sequence };
+        if whole(&held).filter(|(_, other)| *other == table).count() < SLOTS as usize {
+            slots.put(&table)?;
+        }
+        Ok(Some((slots, table)))
     }
 
-    /// Writes a table over the one before the last.
+    /// Writes a table over both of the one before.
     ///
     /// # Panics
     /// If it is longer than a slot.
     pub(crate) fn keep(&mut self, table: &[u8]) -> std::io::Result<()> {
+        self.put(table)?;
+        // What one slot has counts, so it is kept even if the other does not take it.
+        let _ = self.put(table);
+        Ok(())
+    }
+
+    /// Writes a table over the older slot.
+    fn put(&mut self, table: &[u8]) -> std::io::Result<()> {
         let sequence = self.sequence + 1;
         self.file.write_all_at(&slot_of(sequence, table), self.at + sequence % SLOTS * SLOT_BYTES)?;
         self.sequence = sequence;
@@ -109,35 +127,85 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_table_that_was_cut_while_it_was_written_leaves_the_one_before() {
-        let scratch = Scratch(std::env::temp_dir().join(format!("flashloom-slots-{}", std::process::id())));
+    /// A new file with slots at a place of it.
+    fn file(name: &str) -> (Scratch, Arc<File>) {
+        let scratch = Scratch(std::env::temp_dir().join(format!("flashloom-{name}-{}", std::process::id())));
         let opened = OpenOptions::new().read(true).write(true).create_new(true).open(&scratch.0);
         let file = Arc::new(opened.expect("a new file"));
-        file.set_len(100 + SLOTS_BYTES).expect("it has room");
-        let found = || TableSlots::open(file.clone(), 100).expect("it can be read").map(|(_, table)| table);
-        assert_eq!(found(), None, "nobody wrote one");
-        TableSlots::format(file.clone(), 100).expect("it can be written");
-        assert_eq!(found(), Some(Vec::new()));
-        let mut before = Vec::new();
+        file.set_len(AT + SLOTS_BYTES).expect("it has room");
+        (scratch, file)
+    }
+
+    const AT: u64 = 100;
+
+    fn held(file: &File) -> Vec<u8> {
+        let mut held = vec![0; SLOTS_BYTES as usize];
+        file.read_exact_at(&mut held, AT).expect("it is there");
+        held
+    }
+
+    fn found(file: &Arc<File>) -> Option<Vec<u8>> {
+        TableSlots::open(file.clone(), AT).expect("it can be read").map(|(_, table)| table)
+    }
+
+    /// The table of a round.
+    fn table(round: u8) -> Vec<u8> {
+        (0..100 * u16::from(round)).map(|at| at as u8 ^ round).collect()
+    }
+
+    #[test]
+    fn a_table_that_was_cut_while_it_was_written_leaves_the_one_before() {
+        let (_scratch, file) = file("slots");
+        assert_eq!(found(&file), None, "nobody wrote one");
+        TableSlots::format(file.clone(), AT).expect("it can be written");
+        assert_eq!(found(&file), Some(Vec::new()));
         for round in 1..=5u8 {
-            let table: Vec<u8> = (0..100 * u16::from(round)).map(|at| at as u8 ^ round).collect();
-            let mut slots = TableSlots::open(file.clone(), 100).expect("it can be read").expect("it is whole").0;
-            let at = 100 + (slots.sequence + 1) % SLOTS * SLOT_BYTES;
-            let mut old = vec![0; SLOT_BYTES as usize];
-            file.read_exact_at(&mut old, at).expect("it is there");
+            let (before, table) = (table(round - 1), table(round));
+            let mut slots = TableSlots::open(file.clone(), AT).expect("it can be read").expect("it is whole").0;
+            let (old, first) = (held(&file), (slots.sequence + 1) % SLOTS * SLOT_BYTES);
             slots.keep(&table).expect("it can be written");
-            let mut new = vec![0; SLOT_BYTES as usize];
-            file.read_exact_at(&mut new, at).expect("it is there");
+            let new = held(&file);
             for cut in [0, 1, 8, 9, 16, 17, 23, 60, 24 + table.len() - 1, 24 + table.len(), 4095, 4096] {
-                let torn = [&new[..cut], &old[cut..]].concat();
-                file.write_all_at(&torn, at).expect("it can be written");
-                let due = if torn == new { &table } else { &before };
-                assert_eq!(found().as_ref(), Some(due), "round {round}, cut at {cut}");
+                let (first, second) = (first as usize, (SLOT_BYTES - first) as usize);
+                // It ended in the first write, or in the second.
+                let (mut torn, mut further) = (old.clone(), new.clone());
+                torn[first..][..cut].copy_from_slice(&new[first..][..cut]);
+                further[second + cut..][..4096 - cut].copy_from_slice(&old[second + cut..][..4096 - cut]);
+                let is_there = torn[first..][..4096] == new[first..][..4096];
+                let due = if is_there { &table } else { &before };
+                assert_eq!(table_in(&torn).map(|(_, table)| table).as_ref(), Some(due), "round {round}, cut at {cut}");
+                assert_eq!(table_in(&further).map(|(_, table)| table), Some(table.clone()), "round {round}: {cut}");
             }
-            before = table;
         }
-        file.write_all_at(&[0xff; 2 * 4096], 100).expect("it can be written");
-        assert_eq!(found(), None, "neither is whole");
+        file.write_all_at(&[0xff; 2 * 4096], AT).expect("it can be written");
+        assert_eq!(found(&file), None, "neither is whole");
+    }
+
+    /// Wherever it is: what was kept is in both slots, and again as soon as the file is opened.
+    #[test]
+    fn one_slot_that_is_damaged_loses_nothing() {
+        let (_scratch, file) = file("damaged-slots");
+        TableSlots::format(file.clone(), AT).expect("it can be written");
+        for round in 1..=4u8 {
+            let mut slots = TableSlots::open(file.clone(), AT).expect("it can be read").expect("it is whole").0;
+            slots.keep(&table(round)).expect("it can be written");
+            for bit in [0, 9 * 8, 17 * 8 + 3, 50 * 8, 4000 * 8, 4096 * 8, 4105 * 8, 4150 * 8 + 7] {
+                let mut damaged = held(&file);
+                damaged[bit / 8] ^= 1 << (bit % 8);
+                file.write_all_at(&damaged, AT).expect("it can be written");
+                assert_eq!(found(&file), Some(table(round)), "round {round}, bit {bit}");
+            }
+        }
+    }
+
+    /// Builds before wrote each table to one slot, over the one before the last.
+    #[test]
+    fn a_table_that_one_slot_has_comes_into_the_other() {
+        let (_scratch, file) = file("old-slots");
+        let slots = [slot_of(6, &table(1)), slot_of(7, &table(2))].concat();
+        file.write_all_at(&slots, AT).expect("it can be written");
+        assert_eq!(found(&file), Some(table(2)));
+        file.write_all_at(&[0xff; 4096], AT + SLOT_BYTES).expect("it can be written");
+        assert_eq!(found(&file), Some(table(2)), "it is in the other, too");
     }
 }

@@ -58,9 +58,12 @@ impl Found {
         }
     }
 
-    /// A copy of a logical page; whether it is the newest so far. Of copies with one number, which hold the same, the first stays.
-    pub(super) fn enter(&mut self, lpn: Lpn, at: Ppn, version: u64) -> bool {
-        if self.newest.get(&lpn).is_some_and(|&(known, _)| known >= version) {
+    /// A copy of a logical page; whether it is the newest so far. Of copies with one number, which hold the same, the first stays that is
+    /// not in a bad group: what could not be erased was moved from there, and is not to come to life again.
+    pub(super) fn enter(&mut self, lpn: Lpn, at: Ppn, version: u64, is_bad: impl Fn(Ppn) -> bool) -> bool {
+        let is_better =
+            |&(known, place): &(u64, Ppn)| version > known || version == known && is_bad(place) && !is_bad(at);
+        if !self.newest.get(&lpn).is_none_or(is_better) {
             return false;
         }
         self.newest.insert(lpn, (version, at));
@@ -105,5 +108,26 @@ impl Found {
             groups.close(group, *closing);
             *closing += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_copies_with_one_number_the_first_counts_that_is_in_no_bad_group() {
+        let is_bad = |Ppn(place): Ppn| place < 100;
+        let found = |copies: &[(u32, u64)]| {
+            let mut found = Found::new(1);
+            for &(place, number) in copies {
+                found.enter(Lpn(5), Ppn(place), number, is_bad);
+            }
+            found.newest[&Lpn(5)]
+        };
+        assert_eq!(found(&[(7, 3), (200, 3), (100, 3)]), (3, Ppn(200)), "the original could not be erased");
+        assert_eq!(found(&[(200, 3), (7, 3)]), (3, Ppn(200)));
+        assert_eq!(found(&[(8, 3), (7, 3)]), (3, Ppn(8)), "both are in bad groups");
+        assert_eq!(found(&[(200, 3), (7, 4)]), (4, Ppn(7)), "it was written since");
     }
 }

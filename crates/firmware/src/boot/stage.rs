@@ -415,12 +415,14 @@ impl Boot {
         if version < bound {
             return;
         }
+        let groups = &self.tables.groups;
+        let is_bad = |at| groups.has(groups.of(at), Flaw::Failed);
         if !is_tombstone {
-            self.found.enter(lpn, at, order).then(|| turn.spend(Work::UpdateMap));
+            self.found.enter(lpn, at, order, is_bad).then(|| turn.spend(Work::UpdateMap));
             return;
         }
         for lpn in self.tombstones.of(at) {
-            self.found.enter(lpn, at, order).then(|| turn.spend(Work::UpdateMap));
+            self.found.enter(lpn, at, order, is_bad).then(|| turn.spend(Work::UpdateMap));
         }
     }
 

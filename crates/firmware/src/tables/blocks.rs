@@ -392,8 +392,8 @@ impl BlockGroups {
     pub fn is_read_only(&self) -> bool {
         self.health.get(READ_ONLY) != 0
     }
-    /// There are no more groups than needed.
-    pub(crate) fn set_read_only(&self) {
+    /// There are no more groups than needed; or that was found before the drive was switched off.
+    pub fn set_read_only(&self) {
         self.health.set(READ_ONLY, 1);
     }
     /// A program failed, and its page goes to another place.

@@ -254,7 +254,7 @@ impl FaultyMedia {
     ///
     /// # Errors
     /// As [`Contents`]; a block that was bad when the power was switched on; and an erase that fails, after which nothing of the block
-    /// can be read or programmed.
+    /// can be read or programmed. A block that fails, or stands no more erases, is marked as bad.
     pub fn erase(&mut self, block: BlockId) -> Result<(), MediaFault> {
         if let Some(faults) = self.faults.as_mut().filter(|faults| block < faults.sound_from) {
             let (_, index) = self.contents.geometry().block_in_channel(block);
@@ -267,7 +267,12 @@ impl FaultyMedia {
             }
             faults.blocks[index].erase();
         }
-        self.contents.erase(block)
+        let erased = self.contents.erase(block);
+        if self.retires_worn && matches!(erased, Err(MediaFault::WornOut { .. })) {
+            // Its pages are as they were; what retires it must be known when the power comes back.
+            self.contents.mark_bad(block)?;
+        }
+        erased
     }
 }
 

@@ -5,10 +5,13 @@ use crate::Fill;
 use crate::build::Risen;
 use crate::check::small::{Small, mixed, processor};
 use crate::session::{Remains, Session};
+use firmware::architecture::ARCHITECTURES;
+use firmware::{BlockGroups, GroupState};
 use flash::{ErrorModel, FaultSettings, Labels, Oob, ReadRetry};
-use host::PowerCuts;
+use host::{Pace, Phase, PowerCuts};
 use std::collections::BTreeMap;
 use units::{BlockId, Bytes, ChannelId, Lpn, Ppn};
+use workload::{Arrivals, Parameters, Pattern, Recipe};
 
 /// Every page of the array is programmed: as many as there are logical pages hold the newest copies, evenly spread, and the others old
 /// ones. So nothing is free, and no group is without pages that must be moved.
@@ -38,7 +41,16 @@ fn again(
     labels: Arc<dyn Labels>,
     programmed: impl Fn(BlockId) -> u32,
 ) -> (Session, Recovery) {
-    let phase = || mixed("mixed", 1, small.sectors(), 500);
+    again_with(device, (labels, &[]), programmed, || mixed("mixed", 1, small.sectors(), 500))
+}
+
+/// The same where some blocks are marked as bad, with these requests.
+fn again_with(
+    device: &Device,
+    (labels, bad): (Arc<dyn Labels>, &[BlockId]),
+    programmed: impl Fn(BlockId) -> u32,
+    phase: impl Fn() -> Phase,
+) -> (Session, Recovery) {
     let session = Session::new(device, "small", processor(), 1, vec![phase()], 0).expect("it can be built");
     let Remains { host, .. } = session.cut(&mut || Fate::Done).expect("nothing was wrong before it began");
     let geometry = &device.drive.geometry;
@@ -48,6 +60,10 @@ fn again(
     for block in (0..geometry.block_count()).map(BlockId).filter(|&block| programmed(block) > 0) {
         let (ChannelId(channel), _) = geometry.die_of(block);
         contents[usize::from(channel)].precondition(block, programmed(block)).expect("it is fresh");
+    }
+    for &block in bad {
+        let (ChannelId(channel), _) = geometry.die_of(block);
+        contents[usize::from(channel)].mark_bad(block).expect("it is on its channel");
     }
     let risen = device.rise(&processor(), contents, Time::NEVER, &mut || Fate::Done).expect("it can be recovered");
     let Risen::Up(prepared, recovery) = risen else { panic!("the power stays on") };
@@ -67,15 +83,9 @@ fn cuts(device: &Device) -> PowerCuts {
     }
 }
 
-/// What a power cut left has no room for the pages of any group: the drive takes no more writes, and what it holds is read.
-#[test]
-fn a_drive_without_any_room_is_only_read() {
-    let architecture = firmware::architecture::find("tradition").expect("it is listed");
-    let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
-    let mut device = small.device();
-    // The host is told that there will be cuts, and that a write may fail; flash itself has no errors.
-    device.cuts = Some(cuts(&device));
-    device.faults = Some(FaultSettings {
+/// Flash whose blocks wear out, and that fails at nothing else.
+fn without_errors() -> FaultSettings {
+    FaultSettings {
         errors: ErrorModel { base: 0.0, ..ErrorModel::default() },
         cycles: 0,
         days: 0.0,
@@ -90,7 +100,18 @@ fn a_drive_without_any_room_is_only_read() {
         program_failures: 0.0,
         erase_failures: 0.0,
         factory_bad: 0.0,
-    });
+    }
+}
+
+/// What a power cut left has no room for the pages of any group: the drive takes no more writes, and what it holds is read.
+#[test]
+fn a_drive_without_any_room_is_only_read() {
+    let architecture = firmware::architecture::find("tradition").expect("it is listed");
+    let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
+    let mut device = small.device();
+    // The host is told that there will be cuts, and that a write may fail; flash itself has no errors.
+    device.cuts = Some(cuts(&device));
+    device.faults = Some(without_errors());
     let geometry = &device.drive.geometry;
     let labels = Crammed { logical: small.sectors() / 8, physical: geometry.page_count().into() };
     let pages = geometry.shape().pages_per_block;
@@ -140,6 +161,63 @@ fn writes_are_numbered_for_as_long_as_a_drive_lives() {
         assert_eq!(recovery.mapped, u64::from(logical));
         session.run_before(Time::NEVER).expect("every read is right");
         session.check_maps().expect("all is in order");
+    }
+}
+
+/// The only copies of some pages are in a block that was marked as bad: they are moved, and flash is not asked to erase it.
+#[test]
+fn what_a_bad_block_holds_is_moved_and_its_group_is_not_erased() {
+    for architecture in ARCHITECTURES.iter().copied().filter(|architecture| architecture.retires_blocks()) {
+        let name = architecture.name();
+        let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
+        let mut device = small.device();
+        (device.cuts, device.faults) = (Some(cuts(&device)), Some(without_errors()));
+        let pages = device.drive.geometry.shape().pages_per_block;
+        let logical = (small.sectors() / 8) as u32 / pages * pages;
+        let programmed = |block: BlockId| if block.0 < logical / pages { pages } else { 0 };
+        let rarely = Recipe {
+            arrivals: Arrivals::Poisson { per_second: 200.0 },
+            ..Recipe::fixed("rare", Pattern::Random, 1.0, 4096)
+        };
+        let rare = || {
+            let source = rarely.source(&Parameters::new(small.sectors(), 2)).expect("a drawable workload");
+            Phase { ios: Some(100), ..Phase::new("rare", Box::new(source), Pace::Timed) }
+        };
+        let labels = Arc::new(LateInLife { logical });
+        let (mut session, recovery) = again_with(&device, (labels, &[BlockId(5)]), programmed, rare);
+        assert_eq!(recovery.mapped, u64::from(logical), "{name}");
+        session.run_before(Time::NEVER).unwrap_or_else(|error| panic!("{name}: {error}"));
+        session.check_maps().expect("all is in order");
+        let groups = &session.tables().groups;
+        let bad = groups.group(BlockId(5));
+        assert_eq!((groups.state(bad), groups.valid_count(bad)), (GroupState::Retired, 0), "{name}");
+    }
+}
+
+/// Blocks that were not erased for they stand no more hold copies of what was moved from them. Nobody is told after a power cut that the
+/// drive has more to write to than before.
+#[test]
+fn groups_that_were_worn_out_before_a_power_cut_are_lost_after_it() {
+    for &architecture in ARCHITECTURES {
+        let name = architecture.name();
+        let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
+        let mut device = small.device();
+        (device.faults, device.erase_limit) = (Some(without_errors()), 3);
+        let phases = (1..=6).map(|seed| mixed("mixed", seed, small.sectors(), 7_000)).collect();
+        let mut session = Session::new(&device, "small", processor(), 1, phases, 0).expect("it can be built");
+        while let Some(ended) = session.next_phase() {
+            ended.unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        let lost_of = |groups: &BlockGroups| (0..groups.threads()).map(|thread| groups.lost(thread)).sum::<u32>();
+        assert!(session.tables().groups.is_read_only(), "{name}");
+        let before = lost_of(&session.tables().groups);
+        let Remains { contents, .. } = session.cut(&mut || Fate::Torn).expect("nothing is wrong");
+        let risen = device.rise(&processor(), contents, Time::NEVER, &mut || Fate::Torn).expect("it is recovered");
+        let Risen::Up(prepared, _) = risen else { panic!("the power stays on") };
+        let groups = &prepared.drawing.tables.groups;
+        assert!(lost_of(groups) >= before, "{name}: {} of {before} are lost", lost_of(groups));
+        let bad = (0..groups.count()).filter(|&group| groups.is_bad(group));
+        assert_eq!(bad.map(|group| groups.valid_count(group)).sum::<u32>(), 0, "{name}");
     }
 }
 

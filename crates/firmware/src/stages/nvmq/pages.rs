@@ -523,7 +523,6 @@ impl Nvmq {
         let over = command.segments_left == 0;
         let has_rest = command.more().is_some_and(|more| more.rest.1 > 0);
         let alone = has_rest || command.card.ranges > 0 || command.card.tickets[0] == NO_TICKET;
-        let key = command.card.key;
         let member = command.segments[index].member.take().expect("a running segment is under a range");
         if over {
             if alone {
@@ -532,11 +531,11 @@ impl Nvmq {
                 self.complete(turn, slot);
             }
         }
-        self.leave(turn, member, key);
+        self.leave(turn, member);
         over
     }
 
-    fn leave(&mut self, turn: &mut Turn<'_>, member: u16, key: CommandKey) {
+    fn leave(&mut self, turn: &mut Turn<'_>, member: u16) {
         match self.ranges.leave(member) {
             Left::Alone(lock, served) => {
                 turn.send(

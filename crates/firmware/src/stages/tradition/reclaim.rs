@@ -23,7 +23,7 @@ use super::worker::{Step, Worker};
 use crate::message::*;
 use crate::policies::{AtRest, Pick, pick_victim};
 use crate::stages::rest::Rest;
-use crate::{GroupState, Mutation, Note, Turn, VictimPolicy, Work};
+use crate::{Flaw, GroupState, Mutation, Note, Turn, VictimPolicy, Work};
 use flash::Operation;
 use std::collections::VecDeque;
 use units::{Lpn, Ppn, Span, Time};
@@ -280,7 +280,7 @@ impl Worker {
             turn.wake_at(turn.now() + SOON);
             return;
         }
-        let is_due = pool.was_cut() || self.shared.spares.has_lost(&groups);
+        let is_due = groups.is_read_only() || pool.was_cut() || self.shared.spares.has_lost(&groups);
         assert!(is_due, "worker{} has no room and there is no garbage", self.index);
         groups.set_read_only();
         self.reclaim.is_at_end = true;
@@ -365,6 +365,11 @@ impl Worker {
         let groups = self.shared.tables.groups.clone();
         self.close_full(turn);
         assert_eq!(groups.valid_count(self.reclaim.group), 0, "worker{} would erase valid pages", self.index);
+        if groups.has(self.reclaim.group, Flaw::Failed) {
+            // It was marked before the power was switched on: flash refuses to erase it.
+            (self.reclaim.phase, self.reclaim.sound) = (Phase::GivingBack, false);
+            return self.lock_pool(turn);
+        }
         (self.reclaim.phase, self.reclaim.erases_left, self.reclaim.sound) = (Phase::Erasing, groups.planes(), true);
         for ppn in groups.blocks(self.reclaim.group) {
             self.ask_flash(turn, Operation::Erase, ppn, 0, ERASE);
