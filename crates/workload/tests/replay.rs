@@ -257,11 +257,9 @@ fn what_holds_a_trace_in_a_way_that_is_not_read_is_named() {
     tar.extend(b"ustar\x0000");
     tar.resize(1024, b'0');
     let packed_tar = zstd::encode_all(tar.as_slice(), 1).unwrap();
-    let twice = zstd::encode_all(zstd::encode_all(b"0,7,3584,w,0.5\n".as_slice(), 1).unwrap().as_slice(), 1).unwrap();
-    let wide = |mark: u16, bytes: fn(u16) -> [u8; 2]| -> Vec<u8> {
-        [mark].into_iter().chain("0,7,3584,w,0.5\n".encode_utf16()).flat_map(bytes).collect()
-    };
-    let [little, big] = [u16::to_le_bytes, u16::to_be_bytes].map(|bytes| wide(0xfeff, bytes));
+    let twice = zstd::encode_all(packed_tar.as_slice(), 1).unwrap();
+    let wide = "\u{feff}0,7,3584,w,0.5\n".encode_utf16();
+    let [little, big] = [u16::to_le_bytes, u16::to_be_bytes].map(|two| wide.clone().flat_map(two).collect::<Vec<_>>());
     for (bytes, name) in [
         (b"PK\x03\x04\x14\0".as_slice(), "a zip archive"),
         (b"BZh91AY&SY\n0,7,3584,w,0.5\n", "compressed with bzip2"),
