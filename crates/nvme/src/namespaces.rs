@@ -570,7 +570,7 @@ mod tests {
         let all_of_it = Submission::dataset_management(1, 256, DataPointer::default());
         let mut words = range(beyond, 0).repeat(256);
         assert_eq!(all.translate_ranges(1, &all_of_it, &mut words), Ok(()));
-        assert_eq!(words.len(), 256 * 3 * 2, "more than a list holds, each in three");
+        assert_eq!(words.len(), 256 * 11 * 2, "more than a list holds, each in eleven");
     }
 
     #[test]

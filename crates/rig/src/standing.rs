@@ -35,7 +35,7 @@ impl Standing {
             ),
             ("cache_write_hits", "Look-ups of pages to write that the data cache held.", of(Counter::WriteHits)),
             ("cache_write_misses", "Look-ups of pages to write that it did not hold.", of(Counter::WriteMisses)),
-            ("cache_bypasses", "Writes that went past a busy entry of the data cache.", of(Counter::Bypasses)),
+            ("cache_bypasses", "Pages that were written past a busy entry of the data cache.", of(Counter::Bypasses)),
             ("cache_evictions", "Entries of the data cache put out to make room for others.", of(Counter::Evictions)),
             ("locks", "Locks answered.", of(Counter::Locks)),
             ("lock_waits", "Locks that had to wait for a release.", of(Counter::LockWaits)),

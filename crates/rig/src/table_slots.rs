@@ -96,7 +96,7 @@ impl TableSlots {
     /// If it is longer than a slot.
     pub(crate) fn keep(&mut self, table: &[u8]) -> std::io::Result<()> {
         self.put(table)?;
-        // What one slot has counts, so it is kept even if the other does not take it.
+        // What one slot has counts, so it is kept even if the other does not take it: who opens the file next mends that one.
         let _ = self.put(table);
         Ok(())
     }

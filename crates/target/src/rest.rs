@@ -60,15 +60,20 @@ impl Subsystem {
     }
 
     /// A host's command goes to the firmware as `entry` by a slot of a queue pair; so many bytes of blocks it has the drive work on without
-    /// the host.
+    /// the host. A step of one that `goes_on` is nobody who uses the drive again: a shutdown did not wait for all of it.
     pub(crate) fn begin_for_host(
         &mut self,
         now: Time,
         place: (QueueId, u16),
         namespace: u32,
         (entry, unmoved): (&Submission, Bytes),
+        goes_on: bool,
     ) {
-        self.wake();
+        if goes_on {
+            self.work();
+        } else {
+            self.wake();
+        }
         self.is_unflushed |= entry.changes_media();
         self.served.begin_for_host(now, place, namespace, entry);
         self.served.lade(place, (entry, unmoved));

@@ -489,8 +489,9 @@ impl Session {
         let entry = taken.and(live.ok_or(Status::COMMAND_SEQUENCE_ERROR));
         match entry.and_then(|live| live.controller.translate(&command, &admission)) {
             Ok(entry) => {
-                let unmoved = admission.unmoved();
-                world.subsystem.begin_for_host(world.now, (pair.id(), tag), command.namespace(), (&entry, unmoved));
+                let (place, given) = ((pair.id(), tag), (&entry, admission.unmoved()));
+                let goes_on = Stepping::goes_on(&pending.stepping);
+                world.subsystem.begin_for_host(world.now, place, command.namespace(), given, goes_on);
                 world.port.submit(pair, tag, entry, Moved::of(&admission));
             }
             Err(status) => {

@@ -1,16 +1,16 @@
 //! A drive whose pages a file keeps: served again it has what it had, and a file that is not its own is refused by name.
 
-use crate::Serving;
 use crate::conversations::{NOWHERE, discovered_by, log, read, write};
 use crate::initiator::{Host, Payload};
 use crate::namespaces::wait_for_test;
+use crate::{PATIENCE, Serving};
 use nvme::spec::log_page::{self, EnduranceGroupPage, HealthPage, OcpHealthPage};
 use nvme::spec::{DsmRange, Opcode, Submission};
 use rig::{BuildError, Layout, Service, ServiceError, ServiceSettings, SessionError};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A file name that no other test of this process or another has.
 pub(crate) struct Scratch(pub(crate) PathBuf);
@@ -253,6 +253,25 @@ fn a_shutdown_with_reads_under_way_ends_and_so_does_the_reset_behind_it() {
     host.shut_down();
     host.disable();
     assert_eq!(unsafe_shutdowns_of_a_copy(&scratch.0), 0);
+    drop(host);
+    running.end();
+}
+
+/// A shutdown waits for the part of a long command that the drive has. When all of it is over power may go as well.
+#[test]
+fn a_command_of_many_parts_that_outlasts_a_shutdown_leaves_the_drive_shut_down() {
+    let scratch = Scratch::new("shut-down-long");
+    let running = serving("deepflash", &scratch.0).start();
+    let mut host = running.host("host").attach();
+    let range = DsmRange { attributes: 0, blocks: 32_768, slba: 0 }.encode();
+    let ranges: Vec<u8> = range.repeat(256).into_iter().flat_map(u64::to_le_bytes).collect();
+    let long = Submission::dataset_management(1, 256, NOWHERE).with_dword(11, 4);
+    host.queues[0].send(long, &Payload::Send(&ranges));
+    host.shut_down();
+    let began = Instant::now();
+    while unsafe_shutdowns_of_a_copy(&scratch.0) > 0 {
+        assert!(began.elapsed() < PATIENCE, "the file never says that power may go");
+    }
     drop(host);
     running.end();
 }

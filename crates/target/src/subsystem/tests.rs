@@ -148,7 +148,7 @@ fn nothing_rests_before_what_came_during_a_shutdown_is_durable() {
     configure(&mut subsystem, &mut port, first, SHUT_DOWN);
     let pair = port.take_pair().expect("one is free");
     let nowhere = DataPointer { prp1: units::HostAddress(0), prp2: units::HostAddress(0) };
-    subsystem.begin_for_host(at(2), (pair.id(), 0), 1, (&Submission::write(1, 0, 8, nowhere), units::Bytes(0)));
+    subsystem.begin_for_host(at(2), (pair.id(), 0), 1, (&Submission::write(1, 0, 8, nowhere), units::Bytes(0)), false);
     let written = Completion::new(0, 0, pair.id(), 0, false, Status::SUCCESS);
     subsystem.served.end(at(2), pair.id(), Opcode::Write, &written);
     flushed(&mut subsystem, &mut port);

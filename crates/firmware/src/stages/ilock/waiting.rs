@@ -81,6 +81,7 @@ impl Waiting {
     /// One must wait, behind those that it meets.
     pub(super) fn push(&mut self, request: &LockRequest) {
         let number = self.free.pop().unwrap_or(self.requests.len() as u16);
+        assert!(self.requests.len() < usize::from(u16::MAX), "more requests than can be numbered wait");
         let region = self.regions.entry(request.range.first >> self.region_bits).or_insert_with(|| {
             let lines = self.free_lines.pop().unwrap_or_else(|| Lines::new(1 << self.region_bits));
             Region { lines, requests: 0 }

@@ -169,6 +169,7 @@ impl OwnedRanges {
 
     fn open(&mut self, lock: LockId) -> u16 {
         let index = self.free.pop().unwrap_or_else(|| {
+            assert!(self.records.len() < usize::from(NONE), "more ranges than can be numbered");
             let (lines, ready) = (None, BinaryHeap::new());
             self.records.push(Record { lock, served: 0, members: 0, first: NONE, next: NONE, lines, ready });
             (self.records.len() - 1) as u16
