@@ -2,7 +2,7 @@
 
 use super::along::Place;
 use super::letters::width;
-use super::scale::{Scale, short};
+use super::scale::{Scale, brief, short};
 use super::sheet::escaped;
 use std::fmt::Write;
 
@@ -21,6 +21,10 @@ const BOTTOM_TURNED: f64 = 92.0;
 const BREADTH_MAX: f64 = 46.0;
 /// The letters of ticks and categories.
 const LETTERS: f64 = 12.0;
+/// A bar that reaches less far than this says its figure: nobody could read it from its height.
+const LOW: f64 = HEIGHT / 12.0;
+/// The letters of that.
+const SMALL_LETTERS: f64 = 9.0;
 /// Of the line of what was reckoned, not measured.
 pub(super) const DASHES: &str = " stroke-dasharray=\"6 4\"";
 
@@ -292,7 +296,26 @@ impl Svg {
                  <title>{said}</title></rect>"
             ));
         }
-        self.range(x + breadth / 2.0, bar.range);
+        match (&bar.segments[..], bar.range) {
+            ([only], None) => self.say_if_low(x + (breadth - 1.0) / 2.0, breadth, only.value),
+            _ => self.range(x + breadth / 2.0, bar.range),
+        }
+    }
+
+    /// The figure of a low bar at the end of it, on end where it is wider than the bar and left out where there is no room for that.
+    fn say_if_low(&mut self, middle: f64, breadth: f64, value: f64) {
+        let (end, zero) = (self.y(value), self.y(0.0));
+        if (end - zero).abs() >= LOW || breadth < SMALL_LETTERS {
+            return;
+        }
+        let (name, hangs, size) = (brief(value), value < 0.0, format!(" font-size=\"{SMALL_LETTERS}\""));
+        if width(&name, SMALL_LETTERS) + 3.0 <= breadth {
+            let y = if hangs { end + SMALL_LETTERS } else { end - 3.0 };
+            return self.label(middle, y, "middle", "soft", &name, &size);
+        }
+        let (x, y, anchor) = if hangs { (middle + 3.0, end + 3.0, "end") } else { (middle + 3.0, end - 3.0, "start") };
+        let turned = format!("{size} transform=\"rotate(-90 {x:.1} {y:.1})\"");
+        self.label(x, y, anchor, "soft", &name, &turned);
     }
 
     fn area(&mut self, xs: &[Place], layers: &[Layer]) {
@@ -351,6 +374,24 @@ mod tests {
         for (middle, due) in middles.into_iter().zip([LEFT + 75.0, LEFT + 225.0]) {
             assert!((middle - due).abs() < 1.0, "{middle}, its name stands at {due}");
         }
+    }
+
+    #[test]
+    fn bars_too_low_to_be_read_say_their_figures() {
+        let said = |bars: Vec<Bar>| {
+            let svg = panel(vec![("a".into(), bars)]).to_svg();
+            let small = svg.split("<text ").filter(|text| text.contains("font-size"));
+            let text = |text: &str| Some(text.split_once('>')?.1.split_once('<')?.0.to_owned());
+            small.filter_map(text).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            said(vec![bar(&[100.0]), bar(&[4.236]), bar(&[0.0]), bar(&[-7.5]), bar(&[9.0])]),
+            ["4.2", "0", "-7.5", "9"]
+        );
+        assert!(said(vec![bar(&[100.0]), bar(&[1.0, 2.0])]).is_empty(), "what has parts is no figure");
+        let ranged = Bar { range: Some((0.0, 3.0)), ..bar(&[1.0]) };
+        assert!(said(vec![bar(&[100.0]), ranged]).is_empty(), "marks stand there");
+        assert!(said((0..200).map(|at| bar(&[f64::from(at)])).collect()).is_empty(), "no room");
     }
 
     #[test]

@@ -80,6 +80,11 @@ pub(super) fn short(figure: f64) -> String {
     written(figure, DIGITS)
 }
 
+/// A figure in two digits, where there is little room.
+pub(super) fn brief(figure: f64) -> String {
+    written(figure, 2)
+}
+
 /// So many digits of a figure, the least of them rounded, with a unit or a power of ten where they alone would be long.
 fn written(figure: f64, digits: usize) -> String {
     let figure = figure + 0.0; // What is -0 is 0.
