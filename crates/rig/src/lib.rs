@@ -14,6 +14,7 @@ mod build;
 pub mod calibrate;
 pub mod check;
 pub mod config;
+mod events;
 mod failures;
 mod hardware;
 mod health;

@@ -5,13 +5,13 @@
 //! its arrival in an inbox until its turn begins it is queueing; the turn itself belongs to the stage's group. Pages of one command run
 //! side by side: each instant is counted once, for the turn that ends it, so the parts of a command sum to its latency exactly.
 
+use crate::events::{Event, Events};
 use crate::latency::{COMPLETION, FETCH, ILOCK, LatencyParts, PARTS, QUEUEING, place_of, place_of_wait};
 use crate::samples::Samples;
 use crate::shares::{After, Share};
 use firmware::architecture::ThreadGroup;
 use firmware::{CommandKey, Firmware, LatencyPart, Note, PipelineStep, Sums, Wait};
 use stage::{Probe, TurnRecord};
-use std::collections::BTreeMap;
 use units::{Lpn, Span, StageId, Time};
 
 /// A command under way, in three lines of this machine's memory.
@@ -134,33 +134,6 @@ pub struct Step {
     pub step: PipelineStep,
 }
 
-/// What a time line is made of, in the order of the run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Event {
-    /// A turn that took time or was about a command, and that command.
-    Turn(TurnRecord, Option<CommandKey>),
-    /// A note that the time line shows.
-    Note { stage: StageId, at: Time, note: Note },
-}
-
-impl Event {
-    /// The command that it is about.
-    fn command(&self) -> Option<CommandKey> {
-        match *self {
-            Event::Turn(_, key) => key,
-            Event::Note { note, .. } => match note {
-                Note::Submitted(key) | Note::Completed(key) => Some(key),
-                Note::Taken { key, .. }
-                | Note::Reaped { key, .. }
-                | Note::Waited { key, .. }
-                | Note::PartHas { key, .. }
-                | Note::DieBusy { key, .. } => Some(key),
-                _ => None,
-            },
-        }
-    }
-}
-
 /// The observer of a run.
 pub(crate) struct Meter {
     pub(crate) shares: Vec<Share>,
@@ -170,21 +143,14 @@ pub(crate) struct Meter {
     live: Vec<Live>,
     depth: usize,
     pub(crate) window: Window,
-    /// What a time line is made of, up to a limit, if one is wanted.
-    pub(crate) events: Vec<Event>,
-    events_max: usize,
-    /// How many there were when the phase began: those behind are of its warm-up until its counting begins.
-    kept_before: usize,
+    /// What a time line is made of, if one is wanted.
+    pub(crate) events: Events,
     /// When measured parts began: from then on they are all that there was; before, only those of commands that were under way then.
     pub(crate) opened: Vec<Time>,
     /// When measured parts were over: from then on there are none until the next begins, but of commands that are under way then.
     pub(crate) closed: Vec<Time>,
-    /// Whether events are kept: not of what is still answered after the measured part.
-    pub(crate) keeps: bool,
     /// The steps of a pipeline's sub-requests from the run's beginning on, up to the same limit.
     pub(crate) steps: Vec<Step>,
-    /// Whether the phase counts, or did.
-    counts: bool,
     /// When the message of the turn that notes belong to came into its inbox.
     arrived: Time,
     /// What workers wait for, by stage, and since when that is counted.
@@ -222,14 +188,10 @@ impl Meter {
             live: vec![RESTING; queues * depth],
             depth,
             window: Window { completed: vec![0; parts.len()], ..Window::default() },
-            events: Vec::new(),
-            events_max,
-            kept_before: 0,
+            events: Events::new(events_max),
             opened: Vec::new(),
             closed: Vec::new(),
-            keeps: true,
             steps: Vec::new(),
-            counts: false,
             arrived: Time::ZERO,
             waiting: vec![None; parts.len()],
             last: None,
@@ -238,14 +200,13 @@ impl Meter {
 
     /// A phase begins, with nothing outstanding.
     pub(crate) fn begin_phase(&mut self) {
-        (self.keeps, self.counts, self.kept_before) = (true, false, self.events.len());
+        self.events.begin_phase();
     }
 
     /// Counts anew from here. A time line shows what counts, with the commands that were under way when that began.
     pub(crate) fn reset(&mut self, now: Time) {
-        if !std::mem::replace(&mut self.counts, true) {
+        if self.events.begin_measuring() {
             self.opened.push(now);
-            self.keep_under_way();
         }
         self.window.clear();
         if let Some(samples) = &mut self.samples {
@@ -255,7 +216,7 @@ impl Meter {
 
     /// What is still done and answered from here on is on no time line and in no interval.
     pub(crate) fn close(&mut self, now: Time) {
-        if std::mem::take(&mut self.keeps) {
+        if self.events.close() {
             self.closed.push(now);
         }
         if let Some(samples) = &mut self.samples {
@@ -309,47 +270,10 @@ impl Meter {
         self.closed.get(part).map_or(end, |&over| over.min(end))
     }
 
-    /// Whether events were left out because there were too many.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.events_max > 0 && self.events.len() == self.events_max
-    }
-
-    #[inline]
-    fn keep(&mut self, event: Event) {
-        if self.events.len() == self.events_max && !self.counts {
-            self.keep_under_way();
-        }
-        if self.events.len() < self.events_max && self.keeps {
-            self.events.push(event);
-        }
-    }
-
-    /// Of this phase keeps only the events of commands that are under way now.
-    #[cold]
-    fn keep_under_way(&mut self) {
-        let (before, mut began) = (self.kept_before, BTreeMap::new());
-        for (index, event) in self.events.iter().enumerate().skip(before) {
-            match event {
-                Event::Note { note: Note::Submitted(key), .. } => {
-                    began.insert(*key, index);
-                }
-                Event::Note { note: Note::Reaped { key, .. }, .. } => {
-                    began.remove(key);
-                }
-                _ => {}
-            }
-        }
-        let mut indices = 0..;
-        self.events.retain(|event| {
-            let began = event.command().and_then(|key| began.get(&key).copied());
-            indices.next().is_some_and(|index| index < before || began.is_some_and(|began| index >= began))
-        });
-    }
-
     /// Whether more is wanted than sums.
     #[inline]
     fn watches(&self) -> bool {
-        self.events_max > 0 || self.samples.is_some()
+        self.events.are_wanted() || self.samples.is_some()
     }
 
     /// Keeps what intervals and time lines show of a turn. Given a copy, the record that turns in general have needs no memory.
@@ -358,7 +282,7 @@ impl Meter {
         if let Some(samples) = &mut self.samples {
             samples.turn(&record);
         }
-        self.keep(Event::Turn(record, subject.map(CommandKey)));
+        self.events.keep(Event::Turn(record, subject.map(CommandKey)));
     }
 
     /// Keeps what intervals and time lines show of a note.
@@ -373,8 +297,8 @@ impl Meter {
             | Note::PartHas { .. }
             | Note::DieBusy { .. }
             | Note::GroupReclaimed { .. }
-            | Note::CheckpointCommitted { .. } => self.keep(Event::Note { stage, at, note: *note }),
-            Note::Pipeline { id, lpn, line, step } if self.steps.len() < self.events_max => {
+            | Note::CheckpointCommitted { .. } => self.events.keep(Event::Note { stage, at, note: *note }),
+            Note::Pipeline { id, lpn, line, step } if self.steps.len() < self.events.most() => {
                 self.steps.push(Step { at, id, lpn, line, step });
             }
             _ => {}

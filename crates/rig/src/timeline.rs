@@ -5,7 +5,8 @@ mod counters;
 #[cfg(test)]
 mod tests;
 
-use crate::meter::{Event, Meter};
+use crate::events::Event;
+use crate::meter::Meter;
 use crate::session::Session;
 use commands::Commands;
 use firmware::Note;
@@ -58,7 +59,7 @@ impl Session {
     pub fn draw_timeline(&self, writer: impl Write) -> io::Result<Drawn> {
         let meter = self.meter();
         let mut timeline = Timeline::new(writer);
-        let picture = self.picture(&meter.events);
+        let picture = self.picture(meter.events.all());
         let until = picture.until;
         // The viewer sorts what has no parent by name: these are in the order in which they are to be read.
         let commands = timeline.track(None, "commands");
@@ -75,7 +76,7 @@ impl Session {
         }
         draw_dies(&mut timeline, meter, &picture.dies);
         timeline.finish()?;
-        Ok(Drawn { events: meter.events.len(), until, is_cut: meter.is_cut() })
+        Ok(Drawn { events: meter.events.all().len(), until, is_cut: meter.events.is_cut() })
     }
 
     fn picture(&self, events: &[Event]) -> Picture<'_> {

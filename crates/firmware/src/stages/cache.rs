@@ -10,6 +10,8 @@
 //!
 //! Frames change hands instead of being copied: a write brings its frame and gets the entry's old one back.
 
+mod waiting;
+
 use crate::message::*;
 use crate::policies::trans_of;
 use crate::stages::marks::Marks;
@@ -18,9 +20,9 @@ use crate::tables::CacheTag;
 use crate::{Firmware, Mutation, Note, Settings, Tables, Turn, Work};
 use prefetch_index::prefetch_index;
 use stage::{Accepts, Address, LineId, Stage};
-use std::collections::VecDeque;
 use std::sync::Arc;
 use units::{Divisor, Lpn};
+use waiting::Waiting;
 
 /// No frame.
 const NONE: u32 = u32::MAX;
@@ -62,8 +64,7 @@ pub(crate) struct Cache {
     spares: Vec<u32>,
     /// Evictions that have not been answered: TRANS is to place them, or FCMD to program.
     evictions: u32,
-    /// Requests that wait for an entry's eviction or for a spare frame, in the order they came, each with the place of its entry.
-    waiting: VecDeque<(usize, CacheRequest)>,
+    waiting: Waiting,
     flushing: Option<Flushing>,
     /// The next spare frame that comes free is the flush's, before those of writes that wait: it and they take turns.
     flush_is_next: bool,
@@ -103,7 +104,7 @@ impl Cache {
             occupied,
             spares,
             evictions: 0,
-            waiting: VecDeque::new(),
+            waiting: Waiting::default(),
             flushing: None,
             flush_is_next: false,
             flush_cursor: 0,
@@ -301,6 +302,7 @@ impl Cache {
         turn.spend(Work::EvictEntry);
         self.count_evictions(self.evictions + 1);
         let spare = self.spares.pop().expect("the caller looked");
+        self.waiting.on_evicting(place);
         let entry = &mut self.entries[place];
         assert_eq!(entry.evicting, NONE);
         entry.evicting = std::mem::replace(&mut entry.frame, spare);
@@ -331,6 +333,7 @@ impl Cache {
         assert!(evicted.is_some());
         self.spares.push(self.entries[place].evicting);
         self.entries[place].evicting = NONE;
+        self.waiting.on_evicted(place);
         self.set_tag(turn, place, CacheTag { cached, evicted: None });
         let waits = self.entries[place].flush;
         self.entries[place].flush = waits.saturating_sub(1);
@@ -350,7 +353,7 @@ impl Cache {
     /// An eviction found no place on flash. Its page stays where reads find it; what waits for room is refused.
     fn on_stuck(&mut self, turn: &mut Turn<'_>) {
         self.stuck = true;
-        for (_, request) in std::mem::take(&mut self.waiting) {
+        for request in self.waiting.take() {
             let served = self.serve(turn, &request);
             assert!(served, "a buffer that is stuck lets nobody wait");
         }
@@ -365,16 +368,12 @@ impl Cache {
         if self.tables.backup.fails() {
             return;
         }
-        let mut at = 0;
-        while at < self.waiting.len() {
-            let (place, request) = self.waiting[at];
-            let may = place == free || self.entries[place].evicting == NONE && !self.spares.is_empty();
-            let behind = may && self.waiting.iter().take(at).any(|earlier| earlier.0 == place);
-            if may && !behind && self.serve(turn, &request) {
-                self.waiting.remove(at);
-            } else {
-                at += 1;
+        let mut after = 0;
+        while let Some((order, place, request)) = self.waiting.next_after(after, free, !self.spares.is_empty()) {
+            if self.serve(turn, &request) {
+                self.waiting.pop(place, self.entries[place].evicting != NONE);
             }
+            after = order;
         }
     }
 
@@ -390,10 +389,10 @@ impl Cache {
         }
         let place = self.place(request.lpn);
         // These reads never wait: the range lock keeps writes of the same page away.
-        let behind = !matches!(request.operation, CacheOperation::Read | CacheOperation::Fill)
-            && self.waiting.iter().any(|earlier| earlier.0 == place);
+        let behind =
+            !matches!(request.operation, CacheOperation::Read | CacheOperation::Fill) && self.waiting.is_any_at(place);
         if behind || !self.serve(turn, &request) {
-            self.waiting.push_back((place, request));
+            self.waiting.push(place, request, self.entries[place].evicting != NONE);
         }
     }
 

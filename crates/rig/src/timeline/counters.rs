@@ -1,6 +1,7 @@
 //! Counters on a time line: what is under way at an instant, and rates.
 
-use crate::meter::{Event, Meter};
+use crate::events::Event;
+use crate::meter::Meter;
 use crate::timeline::Slice;
 use firmware::Note;
 use std::io::Write;
@@ -76,7 +77,7 @@ pub(crate) fn draw_host<W: Write>(timeline: &mut Timeline<W>, parent: TrackId, m
 /// Completions a second in intervals of measured parts, each at its beginning, and none where such a part is over. What is left of a part
 /// behind its last whole interval is in none.
 pub(super) fn rates(meter: &Meter) -> Vec<(Time, i64)> {
-    let (mut rates, mut reaped) = (Vec::new(), meter.events.iter().filter_map(reaped).peekable());
+    let (mut rates, mut reaped) = (Vec::new(), meter.events.all().iter().filter_map(reaped).peekable());
     for (part, &opened) in meter.opened.iter().enumerate() {
         while reaped.next_if(|at| *at <= opened).is_some() {}
         let (mut at, mut seen) = (opened, false);
@@ -114,7 +115,7 @@ fn reaped(event: &Event) -> Option<Time> {
 /// How what the host has outstanding changes. The answers to what is outstanding when a measured part is over are no events.
 pub(super) fn outstanding(meter: &Meter) -> Vec<(Time, i64)> {
     let (mut changes, mut level, mut closed) = (Vec::new(), 0, meter.closed.iter().peekable());
-    for event in &meter.events {
+    for event in meter.events.all() {
         let change = match *event {
             Event::Note { at, note: Note::Submitted(_), .. } => (at, 1),
             Event::Note { at, note: Note::Reaped { .. }, .. } => (at, -1),

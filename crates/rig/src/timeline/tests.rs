@@ -30,7 +30,7 @@ fn run(architecture: &str, sets: &[&str]) -> Session {
 
 /// Work and queueing by parts, as the cuts of the picture add up.
 fn cut(session: &Session) -> [[u128; PARTS]; 2] {
-    let picture = session.picture(&session.meter().events);
+    let picture = session.picture(session.meter().events.all());
     assert_eq!(picture.commands.over(), session.meter().window.breakdown().commands);
     let [mut work, mut lines] = [[0; PARTS]; 2];
     for (part, queueing, time) in picture.commands.cuts() {
@@ -75,7 +75,7 @@ fn counters_count_from_where_counting_begins_what_is_under_way_then() {
     assert!(commands.iter().all(|&(at, level)| is_measured(at) && (0..=16).contains(&level)), "{commands:?}");
     let then = |part: usize| (meter.opened[part].nanos(), 16);
     assert!(commands.contains(&(closed.nanos(), 0)) && commands.contains(&then(1)), "{commands:?}");
-    let picture = session.picture(&meter.events);
+    let picture = session.picture(meter.events.all());
     let slices = || picture.dies.values().flatten();
     let busy = slices().filter(|slice| slice.from <= opened && slice.to > opened).count();
     let changes = slices().flat_map(|slice| [(slice.from, 1), (slice.to, -1)]);
@@ -88,7 +88,7 @@ fn each_phase_is_shown_from_where_it_counts() {
     let sets = ["workload.phases=randread,randwrite", "workload.warm_up_ios=3000", "host.queues=2", "host.depth=8"];
     let session = run("deepflash", &sets);
     let meter = session.meter();
-    let picture = session.picture(&meter.events);
+    let picture = session.picture(meter.events.all());
     assert_eq!((meter.opened.len(), meter.closed.len()), (2, 2));
     let spans: Vec<(Time, Time)> = picture.commands.spans().map(|(_, span)| span).collect();
     for (&opened, &closed) in meter.opened.iter().zip(&meter.closed) {
@@ -107,7 +107,7 @@ fn each_phase_is_shown_from_where_it_counts() {
 #[test]
 fn turns_and_die_operations_know_their_commands() {
     let session = run("deepflash", &[]);
-    let picture = session.picture(&session.meter().events);
+    let picture = session.picture(session.meter().events.all());
     let spans: BTreeMap<_, (Time, Time)> = picture.commands.spans().collect();
     assert_eq!(spans.len(), 600);
     let turns = picture.threads.values().flatten().map(|(_, slice)| slice);
@@ -135,7 +135,7 @@ fn reclaiming_and_checkpoints_have_tracks_of_their_own() {
         "journal.only_when_idle=false",
     ];
     let session = run("deepflash", &sets);
-    let picture = session.picture(&session.meter().events);
+    let picture = session.picture(session.meter().events.all());
     let counts = &session.meter().window.counts.sums;
     assert_eq!(picture.reclaimed.len() as u64, counts.get(Counter::Reclaims));
     assert_eq!(picture.checkpoints.len() as u64, counts.get(Counter::Checkpoints));
