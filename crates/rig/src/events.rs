@@ -10,8 +10,8 @@ use units::{StageId, Time};
 pub(crate) enum Event {
     /// A turn that took time or was about a command, and that command.
     Turn(TurnRecord, Option<CommandKey>),
-    /// A note that the time line shows.
-    Note { stage: StageId, at: Time, note: Note },
+    /// A note that the time line shows, of a turn that began then.
+    Note { stage: StageId, since: Time, at: Time, note: Note },
 }
 
 impl Event {
@@ -144,7 +144,7 @@ mod tests {
     use units::QueueId;
 
     fn note(note: Note) -> Event {
-        Event::Note { stage: StageId(0), at: Time::ZERO, note }
+        Event::Note { stage: StageId(0), since: Time::ZERO, at: Time::ZERO, note }
     }
 
     fn key(id: u16) -> CommandKey {

@@ -18,6 +18,7 @@ use units::{Lpn, Span, StageId, Time};
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Live {
+    submitted: Time,
     /// Up to here its time is accounted for.
     cursor: Time,
     after: After,
@@ -36,6 +37,7 @@ struct Times {
 }
 
 const RESTING: Live = Live {
+    submitted: Time::ZERO,
     cursor: Time::ZERO,
     after: After::of(QUEUEING),
     times: [Times { part: 0, line: 0 }; PARTS],
@@ -151,8 +153,9 @@ pub(crate) struct Meter {
     pub(crate) closed: Vec<Time>,
     /// The steps of a pipeline's sub-requests from the run's beginning on, up to the same limit.
     pub(crate) steps: Vec<Step>,
-    /// When the message of the turn that notes belong to came into its inbox.
+    /// When the message of the turn that notes belong to came into its inbox, and when the turn began.
     arrived: Time,
+    started: Time,
     /// What workers wait for, by stage, and since when that is counted.
     waiting: Vec<Option<(Wait, Time)>>,
     /// The run interval by interval, where that is wanted.
@@ -193,6 +196,7 @@ impl Meter {
             closed: Vec::new(),
             steps: Vec::new(),
             arrived: Time::ZERO,
+            started: Time::ZERO,
             waiting: vec![None; parts.len()],
             last: None,
         }
@@ -297,7 +301,7 @@ impl Meter {
             | Note::PartHas { .. }
             | Note::DieBusy { .. }
             | Note::GroupReclaimed { .. }
-            | Note::CheckpointCommitted { .. } => self.events.keep(Event::Note { stage, at, note: *note }),
+            | Note::CheckpointCommitted { .. } => self.keep_note(stage, at, note),
             Note::Pipeline { id, lpn, line, step } if self.steps.len() < self.events.most() => {
                 self.steps.push(Step { at, id, lpn, line, step });
             }
@@ -306,6 +310,18 @@ impl Meter {
         if let Some(samples) = &mut self.samples {
             samples.note(at, note);
         }
+    }
+
+    fn keep_note(&mut self, stage: StageId, at: Time, note: &Note) {
+        self.events.keep(Event::Note { stage, since: self.started, at, note: *note });
+    }
+
+    /// A command that the turn can be about: what it did it did when it began, and an identifier is used again as soon as its command is
+    /// over, which the last of its work need not be.
+    #[inline]
+    fn live_in_turn(&mut self, key: u32) -> Option<&mut Live> {
+        let started = self.started;
+        self.live(key).filter(|live| live.submitted <= started)
     }
 
     #[inline]
@@ -353,7 +369,7 @@ impl Meter {
             self.window.counts.waits[on as usize] += u128::from(until.since(since).picos());
         }
         if let Some(part) = place_of_wait(on)
-            && let Some(live) = self.live(key.0)
+            && let Some(live) = self.live_in_turn(key.0)
         {
             // A release is nobody's command, nor is a page that is moved: without this the time would be the worker's.
             live.advance(until, part as u8);
@@ -367,7 +383,7 @@ impl Meter {
         match *note {
             Note::Submitted(key) => {
                 if let Some(live) = self.live(key.0) {
-                    *live = Live { cursor: at, after: After::of(FETCH), ..RESTING };
+                    *live = Live { submitted: at, cursor: at, after: After::of(FETCH), ..RESTING };
                 }
             }
             Note::Taken { key, .. } => {
@@ -378,7 +394,7 @@ impl Meter {
                 }
             }
             Note::Completed(key) => {
-                if let Some(live) = self.live(key.0) {
+                if let Some(live) = self.live_in_turn(key.0) {
                     live.after = After::of(COMPLETION);
                 }
             }
@@ -395,7 +411,7 @@ impl Meter {
             Note::Waits(on) => self.waiting[stage.index()] = Some((on, at)),
             Note::Waited { key, on, until } => self.on_waited(stage, key, on, until),
             Note::PartHas { key, part } => {
-                if let Some(live) = self.live(key.0).filter(|live| live.after.is_firmware()) {
+                if let Some(live) = self.live_in_turn(key.0).filter(|live| live.after.is_firmware()) {
                     let after = After::said(part, stage);
                     live.advance(at, after.part);
                     live.after = after;
@@ -461,13 +477,13 @@ impl Live {
 impl Probe<Firmware> for Meter {
     #[inline(always)]
     fn turn(&mut self, record: &TurnRecord, subject: Option<u32>) {
-        self.arrived = record.arrived;
+        (self.arrived, self.started) = (record.arrived, record.started);
         self.last = None;
         // Turns of hardware take no time: there is nothing to see, and nothing to add beside the time until they came.
         let instant = record.ended == record.arrived;
         if let Some(key) = subject {
             let (share, place) = (self.shares[record.stage.index()], self.place(key));
-            if let Some(live) = self.live.get_mut(place) {
+            if let Some(live) = self.live.get_mut(place).filter(|live| live.submitted <= record.arrived) {
                 live.advance(record.arrived, live.after.until(&self.shares, record.from));
                 live.after = share.after;
                 if !instant {

@@ -97,9 +97,10 @@ impl Session {
                     }
                     picture.turn(record, self.parts()[record.stage.index()].0, command, self.places());
                 }
-                Event::Note { stage, at, note } => {
+                Event::Note { stage, since, at, note } => {
                     let channel = self.channel_stages().iter().position(|id| id == stage);
-                    picture.note(*stage, channel.unwrap_or_default(), *at, note);
+                    picture.commands.note(*stage, *since, *at, note);
+                    picture.note(channel.unwrap_or_default(), *at, note);
                 }
             }
         }
@@ -174,8 +175,7 @@ impl Picture<'_> {
     }
 
     /// A note of a stage, if of a die then of this channel's.
-    fn note(&mut self, stage: StageId, channel: usize, at: Time, note: &Note) {
-        self.commands.note(stage, at, note);
+    fn note(&mut self, channel: usize, at: Time, note: &Note) {
         self.until = self.until.max(at);
         match *note {
             Note::DieBusy { die, operation, ppn, key, from } => {

@@ -2,7 +2,7 @@
 //!
 //! The cuts are the meter's: every instant belongs to one part, so that the parts of a command lie side by side below it.
 
-use crate::latency::{COMPLETION, FETCH, LatencyParts, PARTS, QUEUEING, place_of_wait};
+use crate::latency::{COMPLETION, FETCH, LatencyParts, PARTS, QUEUEING, place_of, place_of_wait};
 use crate::shares::{After, Share};
 use crate::timeline::Lanes;
 use firmware::{CommandKey, Note};
@@ -48,6 +48,12 @@ impl Command {
             Some(last) if (last.part, last.queueing) == (part, queueing) => last.to = until,
             _ => self.cuts.push(cut),
         }
+    }
+
+    /// What it stood in line for, which was not known while it did, is a part's.
+    fn name_queueing(&mut self, part: usize) {
+        let unnamed = self.cuts.iter_mut().filter(|cut| cut.part == QUEUEING);
+        unnamed.for_each(|cut| (cut.part, cut.queueing) = (part, true));
     }
 
     fn name(&self) -> &'static str {
@@ -101,7 +107,9 @@ impl<'a> Commands<'a> {
         }
     }
 
-    pub(crate) fn note(&mut self, stage: StageId, at: Time, note: &Note) {
+    /// A note at the end of a turn that began at `since`.
+    pub(crate) fn note(&mut self, stage: StageId, since: Time, at: Time, note: &Note) {
+        let submitted_by = |command: &&mut Command| command.submitted <= since;
         match *note {
             Note::Submitted(key) => self.submit(at, key),
             Note::Taken { key, opcode, sector, sectors } => {
@@ -111,19 +119,24 @@ impl<'a> Commands<'a> {
                 (command.after, command.entry) = (after, Some((opcode, sector, sectors)));
             }
             Note::Completed(key) => {
-                let Some(command) = self.live.get_mut(&key) else { return };
+                let Some(command) = self.live.get_mut(&key).filter(submitted_by) else { return };
                 command.after = After::of(COMPLETION);
             }
             Note::Waited { key, on, until } => {
-                let (Some(command), Some(part)) = (self.live.get_mut(&key), place_of_wait(on)) else { return };
+                let Some(command) = self.live.get_mut(&key).filter(submitted_by) else { return };
+                let Some(part) = place_of_wait(on) else { return };
                 command.pass(until, part, false);
             }
             Note::PartHas { key, part } => {
-                let Some(command) = self.live.get_mut(&key).filter(|command| command.after.is_firmware()) else {
+                let Some(command) = self.live.get_mut(&key).filter(submitted_by) else { return };
+                if !command.after.is_firmware() {
                     return;
-                };
+                }
                 command.after = After::said(part, stage);
                 command.pass(at, command.after.part.into(), false);
+                if let Some(place) = place_of(part) {
+                    command.name_queueing(place);
+                }
             }
             Note::Reaped { key, .. } => {
                 let Some(mut command) = self.live.remove(&key) else { return };
