@@ -12,6 +12,7 @@
 //! refused a write it takes no more (`aside`).
 
 mod aside;
+mod header;
 mod making;
 mod past;
 mod room;
@@ -26,6 +27,7 @@ use crate::kept_namespaces::KEPT_MAX;
 use crate::table_slots::{SLOTS_BYTES, TableSlots};
 use aside::Aside;
 use flash::{Contents, DRAW, Geometry, StoredBlock, StoredPage};
+use header::VERSION;
 use making::{Hindrance, Making};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
@@ -35,15 +37,9 @@ use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 use units::{BlockId, ChannelId, Ppn};
 
-const MAGIC: &[u8; 16] = b"flashloom media\n";
-const VERSION: u32 = 6;
 const HEADER_BYTES: u64 = 4096;
 const BLOCK_BYTES: u64 = 16;
 const PAGE_BYTES: u64 = 32;
-/// Where it says how what fails was drawn; 0 in files of builds that did not say.
-const DRAW_AT: u64 = 20;
-/// Where the text begins that names its drive.
-const TEXT_AT: u64 = 24;
 
 /// A file that cannot keep a drive's pages.
 #[derive(Debug, Error)]
@@ -211,7 +207,6 @@ impl MediaFile {
     ) -> Result<(MediaFile, bool), MediaFileError> {
         let name = path.display().to_string();
         let system = |error| MediaFileError::System { file: name.clone(), error };
-        assert!(identity.len() as u64 + TEXT_AT < switch::AT, "the header has room for what names a drive");
         let foreign = |found: &str| MediaFileError::Foreign { file: name.clone(), found: found.into() };
         let layout = Layout::of(geometry, page_words);
         let of = |file| MediaFile {
@@ -266,11 +261,6 @@ impl MediaFile {
     }
 
     fn format(&self, identity: &str) -> std::io::Result<()> {
-        let mut header = vec![0; HEADER_BYTES as usize];
-        header[..16].copy_from_slice(MAGIC);
-        header[16..20].copy_from_slice(&VERSION.to_le_bytes());
-        header[DRAW_AT as usize..][..4].copy_from_slice(&DRAW.to_le_bytes());
-        header[TEXT_AT as usize..][..identity.len()].copy_from_slice(identity.as_bytes());
         self.file.set_len(self.layout.end)?;
         TableSlots::format(self.file.clone(), self.layout.namespaces)?;
         let blocks: Vec<u32> = (0..self.geometry.block_count()).collect();
@@ -278,33 +268,21 @@ impl MediaFile {
             let records: Vec<u8> = some.iter().flat_map(|block| block_record(BlockId(*block), None)).collect();
             self.file.write_all_at(&records, self.block_at(BlockId(some[0])))?;
         }
-        self.file.write_all_at(&header, 0)?;
+        self.file.write_all_at(&header::encode(identity), 0)?;
         self.keep_past(&Past::default())?;
         self.format_switch()
     }
 
     /// Checks that the header is that of this drive.
     fn check(&self, length: u64, identity: &str, seed: Option<u64>) -> Result<(), MediaFileError> {
-        let foreign = |found: &str| MediaFileError::Foreign { file: self.name(), found: found.into() };
-        let mut header = vec![0; HEADER_BYTES as usize];
-        self.file.read_exact_at(&mut header, 0).map_err(|_| foreign("too short"))?;
-        if &header[..16] != MAGIC {
-            return Err(foreign("something else"));
-        }
-        let word = |at: u64| {
-            let at = at as usize;
-            u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"))
-        };
-        if word(16) != VERSION {
-            return Err(foreign(&format!("version {}", word(16))));
-        }
-        let text = &header[TEXT_AT as usize..];
-        let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
-        let text = std::str::from_utf8(&text[..end]).map_err(|_| foreign("a damaged header"))?;
-        self.compare(text, identity)?;
+        let foreign = |found: String| MediaFileError::Foreign { file: self.name(), found };
+        let mut header = [0; HEADER_BYTES as usize];
+        self.file.read_exact_at(&mut header, 0).map_err(|_| foreign("too short".into()))?;
+        let header = header::decode(&header).map_err(foreign)?;
+        self.compare(header.text, identity)?;
         if let Some(seed) = seed {
-            if word(DRAW_AT) != DRAW {
-                return Err(MediaFileError::OtherDraw { file: self.name(), found: word(DRAW_AT) });
+            if header.draw != DRAW {
+                return Err(MediaFileError::OtherDraw { file: self.name(), found: header.draw });
             }
             self.check_seed(seed)?;
         }
