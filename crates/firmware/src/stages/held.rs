@@ -2,6 +2,7 @@
 
 use crate::LOCK_REGION;
 use crate::message::LockedRange;
+use crate::stages::numbered::Numbered;
 use units::Bytes;
 
 /// Chains of ranges, by the region they lie in: more than a thread has commands, usually.
@@ -33,9 +34,8 @@ pub(super) struct Met {
 /// Ranges of which no two meet, each with a number, which is in use again when it has been given back.
 #[derive(Debug)]
 pub(super) struct HeldRanges {
-    nodes: Vec<Held>,
+    nodes: Numbered<Held>,
     chains: Box<[u16; CHAINS]>,
-    free: Vec<u16>,
     /// Lock units of a region, as a power of two.
     region_bits: u32,
 }
@@ -44,12 +44,12 @@ impl HeldRanges {
     /// None is held. Ranges are counted in units of so many bytes, of which a lock region is made up.
     pub(super) fn new(unit: Bytes) -> Self {
         let region_bits = (LOCK_REGION.0 / unit.0).ilog2();
-        HeldRanges { nodes: Vec::new(), chains: Box::new([NONE; CHAINS]), free: Vec::new(), region_bits }
+        HeldRanges { nodes: Numbered::default(), chains: Box::new([NONE; CHAINS]), region_bits }
     }
 
     /// How many there are.
     pub(super) fn len(&self) -> usize {
-        self.nodes.len() - self.free.len()
+        self.nodes.len()
     }
 
     fn chain(&self, range: LockedRange) -> usize {
@@ -62,7 +62,7 @@ impl HeldRanges {
     pub(super) fn met_by(&self, range: LockedRange) -> Option<Met> {
         let mut met: Option<(u32, Met)> = None;
         let mut number = self.chains[self.chain(range)];
-        while let Some(node) = self.nodes.get(usize::from(number)) {
+        while let Some(node) = self.nodes.get(number) {
             if node.range.meets(range) {
                 let this = (node.range.first, Met { number, alone: met.is_none() });
                 met = Some(match met {
@@ -80,14 +80,7 @@ impl HeldRanges {
     pub(super) fn insert(&mut self, range: LockedRange, owner: u8) -> u16 {
         let chain = self.chain(range);
         let node = Held { range, owner, under_way: 1, next: self.chains[chain] };
-        let number = if let Some(number) = self.free.pop() {
-            self.nodes[usize::from(number)] = node;
-            number
-        } else {
-            assert!(self.nodes.len() < usize::from(NONE), "more locks are held than can be numbered");
-            self.nodes.push(node);
-            self.nodes.len() as u16 - 1
-        };
+        let number = self.nodes.put(node);
         self.chains[chain] = number;
         number
     }
@@ -95,7 +88,7 @@ impl HeldRanges {
     /// One is held once more, and from now on with this range, which meets no other; its owner.
     #[inline]
     pub(super) fn share(&mut self, number: u16, range: LockedRange) -> u8 {
-        let node = &mut self.nodes[usize::from(number)];
+        let node = &mut self.nodes[number];
         node.range = LockedRange { first: node.range.first.min(range.first), last: node.range.last.max(range.last) };
         node.under_way += 1;
         node.owner
@@ -103,13 +96,13 @@ impl HeldRanges {
 
     /// Who holds one.
     pub(super) fn owner(&self, number: u16) -> u8 {
-        self.nodes[usize::from(number)].owner
+        self.nodes[number].owner
     }
 
     /// One is given back so many times; if nobody holds it any more, what it covered.
     #[inline]
     pub(super) fn give_back(&mut self, number: u16, served: u32) -> Option<LockedRange> {
-        let node = &mut self.nodes[usize::from(number)];
+        let node = &mut self.nodes[number];
         node.under_way -= served;
         if node.under_way > 0 {
             return None;
@@ -119,13 +112,13 @@ impl HeldRanges {
         if self.chains[chain] == number {
             self.chains[chain] = next;
         } else {
-            let mut before = usize::from(self.chains[chain]);
+            let mut before = self.chains[chain];
             while self.nodes[before].next != number {
-                before = usize::from(self.nodes[before].next);
+                before = self.nodes[before].next;
             }
             self.nodes[before].next = next;
         }
-        self.free.push(number);
+        self.nodes.give_back(number);
         Some(range)
     }
 }

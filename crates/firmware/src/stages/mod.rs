@@ -15,6 +15,7 @@ pub(crate) mod layer;
 mod lines;
 pub(crate) mod log;
 mod marks;
+mod numbered;
 pub(crate) mod nvmq;
 pub(crate) mod pipessd;
 pub(crate) mod ranges;

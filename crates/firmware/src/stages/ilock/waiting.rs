@@ -4,6 +4,7 @@
 use crate::LOCK_REGION;
 use crate::message::{Extent, LockRequest, LockedRange};
 use crate::stages::lines::{Lines, Waiter};
+use crate::stages::numbered::Numbered;
 use crate::stages::waiting::Places;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -28,8 +29,7 @@ struct Region {
 /// Those that wait.
 #[derive(Debug)]
 pub(super) struct Waiting {
-    requests: Vec<Waits>,
-    free: Vec<u16>,
+    requests: Numbered<Waits>,
     regions: BTreeMap<u32, Region>,
     /// Those in the lines of all regions.
     waiters: Places<Waiter>,
@@ -47,8 +47,7 @@ impl Waiting {
     /// Nobody waits. Ranges are counted in units of so many bytes.
     pub(super) fn new(unit: Bytes) -> Self {
         Waiting {
-            requests: Vec::new(),
-            free: Vec::new(),
+            requests: Numbered::default(),
             regions: BTreeMap::new(),
             waiters: Places::default(),
             free_lines: Vec::new(),
@@ -80,20 +79,14 @@ impl Waiting {
 
     /// One must wait, behind those that it meets.
     pub(super) fn push(&mut self, request: &LockRequest) {
-        let number = self.free.pop().unwrap_or(self.requests.len() as u16);
-        assert!(self.requests.len() < usize::from(u16::MAX), "more requests than can be numbered wait");
-        let region = self.regions.entry(request.range.first >> self.region_bits).or_insert_with(|| {
+        let number = self.requests.put(Waits { request: *request, behind: 0, order: self.admitted });
+        let region = self.regions.entry(self.region(request.range)).or_insert_with(|| {
             let lines = self.free_lines.pop().unwrap_or_else(|| Lines::new(1 << self.region_bits));
             Region { lines, requests: 0 }
         });
         region.requests += 1;
-        let behind = region.lines.enter(&mut self.waiters, number, &extent(request.range));
-        let waits = Waits { request: *request, behind, order: self.admitted };
+        self.requests[number].behind = region.lines.enter(&mut self.waiters, number, &extent(request.range));
         self.admitted += 1;
-        match self.requests.get_mut(usize::from(number)) {
-            Some(place) => *place = waits,
-            None => self.requests.push(waits),
-        }
     }
 
     /// A range is free: those that meet it and wait behind nobody are concerned.
@@ -101,7 +94,7 @@ impl Waiting {
         let Some(region) = self.regions.get(&self.region(freed)) else { return };
         for unit in freed.first..=freed.last {
             let Some(number) = region.lines.writer_at(unit) else { continue };
-            let Waits { request, behind, order } = &self.requests[usize::from(number)];
+            let Waits { request, behind, order } = &self.requests[number];
             if *behind == 0 && unit == request.range.first.max(freed.first) {
                 self.concerned.push(Reverse((*order, number)));
             }
@@ -111,18 +104,18 @@ impl Waiting {
     /// The first of those that are concerned, which stays where it is.
     pub(super) fn next_concerned(&mut self) -> Option<(u16, LockRequest)> {
         let Reverse((_, number)) = self.concerned.pop()?;
-        Some((number, self.requests[usize::from(number)].request))
+        Some((number, self.requests[number].request))
     }
 
     /// One is served that waited behind nobody; those that wait behind nobody from now on are concerned.
     pub(super) fn remove(&mut self, number: u16) {
-        self.free.push(number);
-        let range = self.requests[usize::from(number)].request.range;
+        self.requests.give_back(number);
+        let range = self.requests[number].request.range;
         let key = self.region(range);
         let region = self.regions.get_mut(&key).expect("somebody waits for it");
         region.requests -= 1;
         region.lines.leave(&mut self.waiters, &extent(range), |next| {
-            let waits = &mut self.requests[usize::from(next)];
+            let waits = &mut self.requests[next];
             waits.behind -= 1;
             if waits.behind == 0 {
                 self.concerned.push(Reverse((waits.order, next)));

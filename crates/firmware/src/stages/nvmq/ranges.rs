@@ -6,6 +6,7 @@
 use crate::message::{CommandKey, Extent, LockId};
 use crate::stages::keyed::{self, CHAINS, Keyed};
 use crate::stages::lines::{Lines, Waiter};
+use crate::stages::numbered::Numbered;
 use crate::stages::waiting::Places;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -46,11 +47,9 @@ const NONE: u16 = u16::MAX;
 /// The ranges a thread owns. Members that touch the same page run one after another unless both only read; all others side by side.
 #[derive(Debug)]
 pub(super) struct OwnedRanges {
-    records: Vec<Record>,
+    records: Numbered<Record>,
     chains: Box<[u16; CHAINS]>,
-    free: Vec<u16>,
-    members: Vec<Member>,
-    free_members: Vec<u16>,
+    members: Numbered<Member>,
     /// Who waits at the pages of all records.
     waiters: Places<Waiter>,
     /// Lines at which nobody is.
@@ -76,11 +75,9 @@ impl OwnedRanges {
     /// None is owned.
     pub(super) fn new(region_pages: usize) -> Self {
         OwnedRanges {
-            records: Vec::new(),
+            records: Numbered::default(),
             chains: Box::new([NONE; CHAINS]),
-            free: Vec::new(),
-            members: Vec::new(),
-            free_members: Vec::new(),
+            members: Numbered::default(),
             waiters: Places::default(),
             free_lines: Vec::new(),
             region_pages,
@@ -112,7 +109,7 @@ impl OwnedRanges {
             self.early.put(chain_of(key), (key, lock), slot);
             return None;
         };
-        let member = &mut self.members[usize::from(number)];
+        let member = &mut self.members[number];
         member.slot = Some(slot);
         Some((number, member.waits == 0))
     }
@@ -120,18 +117,11 @@ impl OwnedRanges {
     #[inline]
     fn add(&mut self, lock: LockId, extent: Extent, slot: Option<u16>, segment: u8) -> (u16, bool) {
         let index = self.find(lock).unwrap_or_else(|| self.open(lock));
-        let record = &mut self.records[usize::from(index)];
+        let record = &mut self.records[index];
         record.served += 1;
         record.members += 1;
         let member = Member { record: index, slot, segment, extent, waits: 0, order: record.served };
-        let number = if let Some(number) = self.free_members.pop() {
-            self.members[usize::from(number)] = member;
-            number
-        } else {
-            assert!(self.members.len() < usize::from(NONE), "more members than can be numbered");
-            self.members.push(member);
-            self.members.len() as u16 - 1
-        };
+        let number = self.members.put(member);
         if record.members == 1 {
             record.first = number;
             return (number, true);
@@ -142,23 +132,23 @@ impl OwnedRanges {
     /// A member comes behind others: whether it may run all the same.
     #[inline(never)]
     fn line_up(&mut self, number: u16) -> bool {
-        let member = self.members[usize::from(number)];
-        let record = &mut self.records[usize::from(member.record)];
+        let member = self.members[number];
+        let record = &mut self.records[member.record];
         let lines = record.lines.get_or_insert_with(|| {
             let mut lines = self.free_lines.pop().unwrap_or_else(|| Lines::new(self.region_pages));
-            let before = &self.members[usize::from(record.first)];
+            let before = &self.members[record.first];
             lines.enter(&mut self.waiters, record.first, &before.extent);
             lines
         });
         let waits = lines.enter(&mut self.waiters, number, &member.extent);
-        self.members[usize::from(number)].waits = waits;
+        self.members[number].waits = waits;
         waits == 0
     }
 
     #[inline]
     fn find(&self, lock: LockId) -> Option<u16> {
         let mut index = self.chains[chain(lock)];
-        while let Some(record) = self.records.get(usize::from(index)) {
+        while let Some(record) = self.records.get(index) {
             if record.lock == lock {
                 return Some(index);
             }
@@ -168,13 +158,10 @@ impl OwnedRanges {
     }
 
     fn open(&mut self, lock: LockId) -> u16 {
-        let index = self.free.pop().unwrap_or_else(|| {
-            assert!(self.records.len() < usize::from(NONE), "more ranges than can be numbered");
-            let (lines, ready) = (None, BinaryHeap::new());
-            self.records.push(Record { lock, served: 0, members: 0, first: NONE, next: NONE, lines, ready });
-            (self.records.len() - 1) as u16
-        });
-        let record = &mut self.records[usize::from(index)];
+        let none =
+            || Record { lock, served: 0, members: 0, first: NONE, next: NONE, lines: None, ready: BinaryHeap::new() };
+        let index = self.records.reuse_or(none);
+        let record = &mut self.records[index];
         record.lock = lock;
         record.served = 0;
         record.next = std::mem::replace(&mut self.chains[chain(lock)], index);
@@ -182,7 +169,7 @@ impl OwnedRanges {
     }
 
     fn close(&mut self, index: u16) {
-        let record = &mut self.records[usize::from(index)];
+        let record = &mut self.records[index];
         let (lock, next) = (record.lock, record.next);
         if let Some(lines) = record.lines.take() {
             self.free_lines.push(lines);
@@ -191,24 +178,24 @@ impl OwnedRanges {
         if *head == index {
             *head = next;
         } else {
-            let mut before = usize::from(*head);
+            let mut before = *head;
             while self.records[before].next != index {
-                before = usize::from(self.records[before].next);
+                before = self.records[before].next;
             }
             self.records[before].next = next;
         }
-        self.free.push(index);
+        self.records.give_back(index);
     }
 
     /// A member's segment is done. It was running.
     #[inline]
     pub(super) fn leave(&mut self, number: u16) -> Left {
-        self.free_members.push(number);
-        let Member { record: index, extent, .. } = self.members[usize::from(number)];
-        if self.records[usize::from(index)].lines.is_some() {
+        self.members.give_back(number);
+        let Member { record: index, extent, .. } = self.members[number];
+        if self.records[index].lines.is_some() {
             self.make_way(index, &extent);
         }
-        let record = &mut self.records[usize::from(index)];
+        let record = &mut self.records[index];
         record.members -= 1;
         if record.members > 0 {
             return Left::Shared(index);
@@ -221,10 +208,10 @@ impl OwnedRanges {
     /// A member is at none of its pages any more, which those that waited for it may be at.
     #[inline(never)]
     fn make_way(&mut self, index: u16, extent: &Extent) {
-        let record = &mut self.records[usize::from(index)];
+        let record = &mut self.records[index];
         let lines = record.lines.as_mut().expect("the caller looked");
         lines.leave(&mut self.waiters, extent, |number| {
-            let member = &mut self.members[usize::from(number)];
+            let member = &mut self.members[number];
             member.waits -= 1;
             if member.waits == 0 && member.slot.is_some() {
                 record.ready.push(Reverse((member.order, number)));
@@ -234,8 +221,8 @@ impl OwnedRanges {
 
     /// The first whose turn has come of a record's members, which runs from now on: its slot and segment.
     pub(super) fn next_runnable(&mut self, index: u16) -> Option<(u16, u8)> {
-        let Reverse((_, number)) = self.records[usize::from(index)].ready.pop()?;
-        let Member { slot, segment, .. } = self.members[usize::from(number)];
+        let Reverse((_, number)) = self.records[index].ready.pop()?;
+        let Member { slot, segment, .. } = self.members[number];
         Some((slot.expect("only those that are here are ready"), segment))
     }
 }
