@@ -119,6 +119,22 @@ fn two_threads_fill_a_core_and_four_share_it() {
     assert_eq!(run(8, 10, 100, Span::ZERO).0, nanos(8_000), "more stages than hardware threads take turns");
 }
 
+/// More of them than stand in one row of this machine's memory.
+#[test]
+fn all_hardware_threads_of_a_core_run_side_by_side_however_many_there_are() {
+    for threads in [5, 8, 12, 64] {
+        let workers = usize::from(threads);
+        let run = |stall| {
+            let sim = run_some(workers, workers, 10, Processor { threads_per_core: threads, ..processor(100, stall) });
+            let turns: Vec<u64> = sim.stages().skip(1).map(|usage| usage.turns).collect();
+            assert_eq!(turns, vec![11; workers], "each is woken once at the beginning");
+            sim.now() - Time::ZERO
+        };
+        assert_eq!(run(nanos(9_800)), nanos(100_000), "{threads} of 1 % each do not slow one another");
+        assert_eq!(run(Span::ZERO), nanos(10 * 100) * workers as u64, "{threads} share the slots");
+    }
+}
+
 /// Ends the run at a time, whatever is under way.
 struct Bell {
     at: Time,
@@ -170,6 +186,25 @@ fn threads_poll_for_months() {
         sim.cores().next().expect("a core").polled as f64
     };
     assert!((polled(60) / polled(1) - 60.0).abs() < 1e-9, "{} in 60 days, {} in one", polled(60), polled(1));
+}
+
+/// Cores are numbered around a ring that goes both ways.
+#[test]
+fn a_message_takes_the_shorter_way_around_the_ring() {
+    let hops =
+        Hops { same_core: nanos(5), first: nanos(100), further: nanos(10), hardware: nanos(300), publish: Span::ZERO };
+    for (cores, fetched) in [
+        (1, &[5][..]),
+        (2, &[5, 100]),
+        (7, &[5, 100, 110, 120, 120, 110, 100]),
+        (8, &[5, 100, 110, 120, 130, 120, 110, 100]),
+    ] {
+        let ring = Processor { cores, hops, ..processor(1, Span::ZERO) };
+        let hop = |from, to| ring.hop(from, to);
+        for (to, &expected) in (0..cores).zip(fetched) {
+            assert_eq!((hop(0, to), hop(to, 0)), (nanos(expected), nanos(expected)), "between 0 and {to} of {cores}");
+        }
+    }
 }
 
 #[test]
@@ -300,6 +335,41 @@ fn sends_at_once(messages: usize) -> Blueprint<Words> {
     plan.install(other, Starter { workers: Vec::new(), balls: 0 });
     plan.install(worker, Worker { again: None });
     plan
+}
+
+/// Sends a ball to each of these whenever it has one.
+struct Sprayer {
+    to: Vec<Address<Message>>,
+}
+impl Accepts<Message> for Sprayer {}
+impl Stage<Words> for Sprayer {
+    fn on_message(&mut self, turn: &mut Turn<'_, Words>, ball: &Message) {
+        turn.spend(());
+        for &to in &self.to {
+            turn.send(to, *ball);
+        }
+    }
+}
+
+/// What energy is reckoned from; no digest has it.
+#[test]
+fn messages_to_other_cores_are_counted_for_who_sends_them() {
+    let mut plan = Blueprint::<Words>::default();
+    let starter = plan.reserve("starter", "starter".into(), Place::Hardware);
+    let sprayer = plan.reserve::<Sprayer>("sprayer", "sprayer".into(), Place::Core(CoreId(0)));
+    let places = [0, 1, 2].map(|core| Place::Core(CoreId(core))).into_iter().chain([Place::Hardware]);
+    let others: Vec<_> =
+        places.enumerate().map(|(at, place)| plan.reserve::<Worker>("worker", format!("worker{at}"), place)).collect();
+    let to = others.iter().map(|&other| plan.connect(sprayer, other, 5)).collect();
+    let workers = vec![plan.connect(starter, sprayer, 5); 5];
+    plan.install(starter, Starter { workers, balls: 1 });
+    plan.install(sprayer, Sprayer { to });
+    others.into_iter().for_each(|other| plan.install(other, Worker { again: None }));
+    let mut sim = Sim::new(plan, processor(100, Span::ZERO));
+    assert!(!sim.run(), "it ends by running dry");
+    let counted: Vec<_> = sim.stages().map(|usage| (usage.sent_away, usage.slots)).collect();
+    let none_sent = (0, 500);
+    assert_eq!(counted, [(0, 0), (10, 500), none_sent, none_sent, none_sent, (0, 0)], "to two other cores, five times");
 }
 
 #[test]

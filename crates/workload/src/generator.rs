@@ -360,6 +360,14 @@ mod tests {
     }
 
     #[test]
+    fn a_region_may_be_as_small_as_one_request() {
+        let recipe = Recipe::fixed("", Pattern::Random, 1.0, 4096);
+        let region = Some(crate::Region { start: Lba(16), sectors: 8 });
+        let drawn = drawn(&recipe, &Parameters { region, ..Parameters::new(DRIVE, 1) }, 3);
+        assert!(drawn.iter().all(|io| (io.lba, io.sectors) == (Lba(16), 8)), "{drawn:?}");
+    }
+
+    #[test]
     fn parameters_are_refused_by_name() {
         let recipe = Recipe::fixed("", Pattern::Random, 1.0, 4096);
         let good = Parameters::new(DRIVE, 1);

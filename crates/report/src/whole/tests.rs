@@ -97,3 +97,93 @@ fn threads_and_hardware_are_those_of_all_phases() {
     assert_eq!((thread.utilisation, thread.received, thread.sleeps), (0.75, 57, 2));
     assert!(thread.pinned && thread.stages.get("link") == Some(&1));
 }
+
+/// A quarter of the time and the rest of it.
+fn quarter_and_rest(phase: impl Fn(u32) -> Summary) -> Summary {
+    let [first, second] =
+        [(1, 1_000), (2, 3_000)].map(|(number, nanos)| Summary { simulated_ns: nanos, ..phase(number) });
+    combined(&[first, second], PAGES)
+}
+
+#[test]
+fn what_was_counted_adds_up_over_phases() {
+    let whole = quarter_and_rest(|number| {
+        let counted = u64::from(number);
+        let groups = Group { energy_j: Some(f64::from(number)), ..Group::default() };
+        Summary {
+            groups: [("nvmq", groups)].into_iter().collect(),
+            completions: [("nvmq", vec![counted, 10 * counted, 7][..(1 + counted as usize)].to_vec())]
+                .into_iter()
+                .collect(),
+            data: Some(Oracle { checked: counted, mismatches: 5 * counted }),
+            gc: Some(GarbageCollection { blocks: counted, pages_moved: 2 * counted, foreground_ns: 3 * counted }),
+            ..Summary::default()
+        }
+    });
+    assert_eq!(whole.groups.get("nvmq").and_then(|group| group.energy_j), Some(3.0));
+    assert_eq!(whole.completions.get("nvmq"), Some(&vec![3, 30, 7]));
+    assert_eq!(whole.data, Some(Oracle { checked: 3, mismatches: 15 }));
+    assert_eq!(whole.gc, Some(GarbageCollection { blocks: 3, pages_moved: 6, foreground_ns: 9 }));
+}
+
+#[test]
+fn what_is_a_mean_over_time_weighs_a_phase_by_how_long_it_took() {
+    let whole = quarter_and_rest(|number| {
+        let of = f64::from(number);
+        let busiest = Some(BusiestCore { core: 5, groups: [("nvmq", of), ("trans", 4.0)].into_iter().collect() });
+        let cores = Cores { count: 9 - number, active_mean: of, utilisation: vec![of, 10.0 * of], busiest };
+        let flash = Flash { channel_utilisation: vec![of, 4.0], die_utilisation_mean: Some(of), ..Flash::default() };
+        Summary {
+            cores: Some(cores),
+            flash: Some(flash),
+            workers: Some(Workers { work: of, idle: 1.0, ..Workers::default() }),
+            power_w: Some(of),
+            ..Summary::default()
+        }
+    });
+    let cores = whole.cores.as_ref().expect("both have cores");
+    assert_eq!((cores.count, cores.active_mean, &cores.utilisation[..]), (8, 1.75, &[1.75, 17.5][..]));
+    let busiest = cores.busiest.as_ref().expect("it is the same");
+    assert_eq!((busiest.core, busiest.groups.get("nvmq"), busiest.groups.get("trans")), (5, Some(&1.75), Some(&4.0)));
+    let flash = whole.flash.as_ref().expect("both have flash");
+    assert_eq!((&flash.channel_utilisation[..], flash.die_utilisation_mean), (&[1.75, 4.0][..], Some(1.75)));
+    assert_eq!(whole.workers, Some(Workers { work: 1.75, idle: 1.0, ..Workers::default() }));
+    assert_eq!(whole.power_w, Some(1.75));
+}
+
+#[test]
+fn waits_for_locks_are_means_over_what_waited_in_all_phases() {
+    let whole = quarter_and_rest(|number| {
+        let of = f64::from(number);
+        let locks = Locks {
+            acquires: 4 * u64::from(number),
+            waits: u64::from(3 - number),
+            wait_mean: Some(30.0 * of),
+            inquiry_mean: Some(3.0 * of),
+            stalled_mean: Some(of),
+            ..Locks::default()
+        };
+        Summary { locks: Some(locks), ..Summary::default() }
+    });
+    let expected = Locks {
+        acquires: 12,
+        waits: 3,
+        wait_mean: Some(40.0),
+        inquiry_mean: Some(5.0),
+        stalled_mean: Some(1.75),
+        ..Locks::default()
+    };
+    assert_eq!(whole.locks, Some(expected));
+}
+
+#[test]
+fn a_whole_run_is_steady_only_where_every_phase_was_and_as_late_as_the_latest() {
+    let whole = quarter_and_rest(|number| {
+        let excursion = Some(0.4 - 0.1 * f64::from(number));
+        let steady = SteadyState { reached: number == 2, rounds: 5, excursion, ..SteadyState::default() };
+        Summary { steady_state: Some(steady), behind_ns: Some(u64::from(9 - number)), ..Summary::default() }
+    });
+    let steady = whole.steady_state.expect("both have rounds");
+    assert_eq!((steady.reached, steady.rounds, steady.excursion), (false, 10, Some(0.4 - 0.1)));
+    assert_eq!(whole.behind_ns, Some(8));
+}

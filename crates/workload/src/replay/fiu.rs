@@ -64,3 +64,18 @@ impl ParseLine for Lines {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::replay::{Options, Trace};
+    use std::io::Cursor;
+    use std::path::Path;
+
+    #[test]
+    fn a_device_is_named_by_both_of_its_numbers() {
+        let line = |major_minor: &str| format!("89967394 4892 syslogd 904265560 8 W {major_minor} 531e779a\n");
+        let text = ["6 0", "6 1", "8 1"].map(line).concat();
+        let trace = Trace::read(Path::new("sample"), Cursor::new(text), &Options::default()).expect("a trace");
+        assert_eq!(trace.summary().devices, ["6,0", "6,1", "8,1"]);
+    }
+}

@@ -484,3 +484,28 @@ impl Source for Replay {
         (!self.again).then_some((self.records.len() - self.next) as u64)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::io::IoKind;
+
+    #[test]
+    fn a_page_counts_once_however_many_requests_touch_it() {
+        let record = |kind, device, lba, sectors| Record { at: 0, lba, sectors, device, kind };
+        let records = [
+            record(IoKind::Read, 0, 0, 64),
+            record(IoKind::Write, 0, 8, 16),
+            record(IoKind::Read, 0, 60, 8),
+            record(IoKind::Read, 0, 100, 1),
+            record(IoKind::Flush, 0, 0, 0),
+            record(IoKind::Write, 1, 5, 1),
+        ];
+        let counts: Vec<u64> = (0..=records.len()).map(|count| unique_pages(&records[..count])).collect();
+        assert_eq!(
+            counts,
+            [0, 8, 8, 9, 10, 10, 11],
+            "eight, within them, one behind, one apart, none, another device's"
+        );
+    }
+}
