@@ -147,8 +147,8 @@ fn sound(direction: &Direction) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Workers;
     use crate::sample::sample;
+    use crate::{Named, Namespace, Workers};
 
     #[test]
     fn a_sound_summary_has_no_fault() {
@@ -184,5 +184,68 @@ mod tests {
         let mut wrong = sample();
         wrong.iops = f64::NAN;
         assert!(matches!(wrong.check()[..], [Inconsistency::Rate { of: "iops", .. }]));
+    }
+
+    fn change<V: Clone>(all: &mut Named<V>, name: &str, change: impl FnOnce(&mut V)) {
+        let mut value = all.get(name).unwrap().clone();
+        change(&mut value);
+        all.set(name, value);
+    }
+
+    #[test]
+    fn every_share_of_time_is_looked_at() {
+        type Change = fn(&mut Summary);
+        let changes: [(&str, Change); 12] = [
+            ("group trans", |it| change(&mut it.groups, "trans", |it| it.utilisation = 1.5)),
+            ("link", |it| change(&mut it.hardware, "link", |it| it.utilisation = 1.5)),
+            ("machine thread 0", |it| it.machine_threads[0].utilisation = 1.5),
+            ("host link", |it| it.bounds.as_mut().unwrap().last_mut().unwrap().utilisation = 1.5),
+            ("core 3 of those that a thread lives on", |it| it.cores.as_mut().unwrap().utilisation[3] = 1.5),
+            ("the busiest core (trans)", |it| {
+                it.cores.as_mut().unwrap().busiest.as_mut().unwrap().groups.set("trans", 1.5);
+            }),
+            ("channel 2", |it| it.flash.as_mut().unwrap().channel_utilisation[2] = 1.5),
+            ("the dies", |it| it.flash.as_mut().unwrap().die_utilisation_mean = Some(1.5)),
+            ("the dies (taken)", |it| it.flash.as_mut().unwrap().die_taken_mean = Some(1.5)),
+            ("the dies (commands)", |it| it.flash.as_mut().unwrap().die_command_wait_mean = Some(1.5)),
+            ("workers (idle)", |it| it.workers = Some(Workers { idle: 1.5, ..Workers::default() })),
+            ("the cache (hit ratio)", |it| it.cache.as_mut().unwrap().hit_ratio = Some(1.5)),
+        ];
+        for (of, change) in changes {
+            let mut wrong = sample();
+            change(&mut wrong);
+            assert_eq!(wrong.check(), [Inconsistency::Share { of: of.into(), value: 1.5 }]);
+        }
+    }
+
+    #[test]
+    fn classes_and_namespaces_add_up_and_their_latencies_are_looked_at() {
+        let whole = |it: &Summary| Direction { ios: it.ios, ..it.read.clone() };
+        let mut sound = sample();
+        sound.classes.set("large", whole(&sound));
+        sound.namespaces.set("1", Namespace { read: whole(&sound), ..Namespace::default() });
+        assert_eq!(sound.check(), []);
+
+        let requests = |parts| Inconsistency::Requests { ios: sound.ios, parts };
+        let mut wrong = sound.clone();
+        change(&mut wrong.classes, "large", |it| it.ios -= 1);
+        assert_eq!(wrong.check(), [requests(sound.ios - 1)]);
+        let mut wrong = sound.clone();
+        change(&mut wrong.namespaces, "1", |it| it.read.ios += 1);
+        assert_eq!(wrong.check(), [requests(sound.ios + 1)]);
+
+        let changes: [fn(&mut Latency); 3] =
+            [|it| it.p50 = -1.0, |it| it.mean = it.max + 1.0, |it| it.p9999 = it.max + 1.0];
+        for spoil in changes {
+            let mut wrong = sound.clone();
+            change(&mut wrong.classes, "large", |it| spoil(it.latency.as_mut().unwrap()));
+            assert_eq!(wrong.check(), [Inconsistency::Latency("large".into())]);
+            let mut wrong = sound.clone();
+            change(&mut wrong.namespaces, "1", |it| spoil(it.read.latency.as_mut().unwrap()));
+            assert_eq!(wrong.check(), [Inconsistency::Latency("read".into())]);
+        }
+        let mut wrong = sound.clone();
+        change(&mut wrong.classes, "large", |it| it.latency = None);
+        assert_eq!(wrong.check(), [Inconsistency::Latency("large".into())]);
     }
 }
