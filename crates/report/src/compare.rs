@@ -88,6 +88,7 @@ mod tests {
         second.architecture = "layered".into();
         second.iops = first.iops / 2.0;
         second.locks = None;
+        second.bounds = first.bounds.clone().map(|bounds| bounds.into_iter().rev().collect());
         first.journal = None;
         let text = compared(&[("ours", &first), ("theirs", &second)]);
         let line = |start: &str| {
@@ -96,6 +97,7 @@ mod tests {
         };
         assert_eq!(line("architecture"), Some("architecture deepflash layered".into()));
         assert_eq!(line("device"), None, "it is the same");
+        assert_eq!(line("limited by"), Some("limited by flash buses host link".into()));
         assert_eq!(line("iops"), Some("iops 1.17 M 585 k (0.50 x)".into()));
         assert_eq!(line("lock waits"), Some("lock waits 24.0 k -".into()));
         assert_eq!(line("journal pages"), Some("journal pages - 4.80 k".into()));

@@ -167,8 +167,15 @@ mod tests {
         let run = sample();
         let columns: Vec<String> = figures(&[&run]).iter().map(Figure::column).collect();
         assert_eq!(columns.iter().collect::<BTreeSet<_>>().len(), columns.len());
-        for wanted in ["iops", "bandwidth_bytes_per_s", "read_latency_p9999_ns", "time_in_cache_ns", "nvmq_busy_share"]
-        {
+        for wanted in [
+            "iops",
+            "bandwidth_bytes_per_s",
+            "write_iops",
+            "write_bandwidth_bytes_per_s",
+            "read_latency_p9999_ns",
+            "time_in_cache_ns",
+            "nvmq_busy_share",
+        ] {
             assert!(columns.iter().any(|column| column == wanted), "{wanted} is not in {columns:?}");
         }
         assert!(!columns.iter().any(|column| column.starts_with("other")), "the sample has no other requests");

@@ -102,6 +102,9 @@ mod tests {
     fn an_excursion_is_found_without_a_slope() {
         assert_eq!(steady_after(&[90.5, 100.0, 109.5, 100.0, 90.5]), Some(4));
         assert_eq!(steady_after(&[88.0, 100.0, 111.0, 100.0, 88.0]), None);
+        assert_eq!(steady_after(&[87.5, 100.0, 112.5, 112.5, 87.5]), None, "25 %");
+        assert_eq!(steady_after(&[35.0, 45.0, 40.0, 45.0, 35.0]), None, "10 of 40");
+        assert_eq!(steady_after(&[36.0, 42.0, 44.0, 42.0, 36.0]), Some(4), "8 of 40 are 20 % and not more");
     }
 
     #[test]

@@ -78,4 +78,12 @@ mod tests {
         let trace = Trace::read(Path::new("sample"), Cursor::new(text), &Options::default()).expect("a trace");
         assert_eq!(trace.summary().devices, ["6,0", "6,1", "8,1"]);
     }
+
+    #[test]
+    fn a_hash_is_of_hexadecimal_digits() {
+        let text = "89967394 4892 syslogd 904265560 8 W 6 0 531e779g\n";
+        let options = Options { format: Some(&super::Fiu), ..Options::default() };
+        let error = Trace::read(Path::new("sample"), Cursor::new(text), &options);
+        assert!(error.expect_err("no hash").to_string().contains("md5"));
+    }
 }
