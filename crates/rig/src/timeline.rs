@@ -12,7 +12,8 @@ use commands::Commands;
 use firmware::Note;
 use flash::Operation;
 use stage::TurnRecord;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::io::{self, Write};
 use std::num::NonZeroU64;
 use trace::{Timeline, TrackId};
@@ -237,23 +238,30 @@ fn draw<W: Write>(timeline: &mut Timeline<W>, track: TrackId, mut slices: Vec<&S
 
 /// The lines of a track, as many as slices overlap on it.
 struct Lanes {
-    track: TrackId,
-    /// Until when each is taken.
-    lines: Vec<(Time, TrackId)>,
+    lines: Vec<TrackId>,
+    free: BinaryHeap<Reverse<usize>>,
+    /// Until when the others are taken.
+    taken: BinaryHeap<Reverse<(Time, usize)>>,
 }
 
 impl Lanes {
     fn new(track: TrackId) -> Self {
-        Lanes { track, lines: vec![(Time::ZERO, track)] }
+        Lanes { lines: vec![track], free: BinaryHeap::from([Reverse(0)]), taken: BinaryHeap::new() }
     }
 
-    /// The first line that is free at `from`; it is taken until `to`.
+    /// The first line that is free at `from`, which is no earlier than before; it is taken until `to`.
     fn take<W: Write>(&mut self, timeline: &mut Timeline<W>, from: Time, to: Time) -> TrackId {
-        let free = self.lines.iter().position(|&(until, _)| until <= from).unwrap_or_else(|| {
-            self.lines.push((from, timeline.lane(self.track)));
-            self.lines.len() - 1
-        });
-        self.lines[free].0 = to;
-        self.lines[free].1
+        while let Some(&Reverse((until, line))) = self.taken.peek()
+            && until <= from
+        {
+            self.taken.pop();
+            self.free.push(Reverse(line));
+        }
+        let line = self.free.pop().map_or(self.lines.len(), |Reverse(line)| line);
+        if line == self.lines.len() {
+            self.lines.push(timeline.lane(self.lines[0]));
+        }
+        self.taken.push(Reverse((to, line)));
+        self.lines[line]
     }
 }

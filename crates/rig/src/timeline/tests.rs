@@ -3,12 +3,14 @@
 use crate::config::Layers;
 use crate::latency::{COMPLETION, DMA, FLASH, PARTS, QUEUEING};
 use crate::session::Session;
-use crate::timeline::Slice;
 use crate::timeline::counters::{joined, levels, outstanding, rates};
+use crate::timeline::{Lanes, Slice};
 use firmware::Counter;
 use firmware::architecture::ARCHITECTURES;
+use proptest::prelude::*;
 use std::collections::BTreeMap;
-use units::Time;
+use trace::{Timeline, TrackId};
+use units::{Span, Time};
 
 const EVENTS: usize = 1 << 20;
 
@@ -154,4 +156,29 @@ fn a_die_that_has_several_operations_is_one_that_is_busy() {
     };
     let joined = joined(&[[0, 10], [30, 31], [5, 20], [12, 15], [20, 25]].map(slice));
     assert_eq!(joined, [[0, 25], [30, 31]].map(|[from, to]| (Time::from_picos(from), Time::from_picos(to))));
+}
+
+proptest! {
+    /// Against a search from the first one on.
+    #[test]
+    fn slices_lie_on_the_first_line_that_is_free(slices in prop::collection::vec((0..4u64, 0..40u64), 1..200)) {
+        let mut timeline = Timeline::new(Vec::new());
+        let mut lanes = Lanes::new(timeline.track(None, "track"));
+        let (mut lines, mut now): (Vec<(Time, TrackId)>, _) = (Vec::new(), Time::ZERO);
+        for (gap, length) in slices {
+            now += Span::from_nanos(gap);
+            let end = now + Span::from_nanos(length);
+            let lane = lanes.take(&mut timeline, now, end);
+            match lines.iter_mut().find(|line| line.0 <= now) {
+                Some(line) => {
+                    prop_assert_eq!(line.1, lane);
+                    line.0 = end;
+                }
+                None => {
+                    prop_assert!(lines.iter().all(|line| line.1 != lane));
+                    lines.push((end, lane));
+                }
+            }
+        }
+    }
 }
