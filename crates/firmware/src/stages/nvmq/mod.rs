@@ -159,7 +159,8 @@ impl Nvmq {
         self.slots.remove(slot);
         if starving {
             // Its pages found frames, or were given up, before its turn in the line came.
-            self.starving.retain(|&waiting| waiting != slot);
+            let at = self.starving.iter().position(|&waiting| waiting == slot);
+            at.and_then(|at| self.starving.remove(at)).expect("it stands in the line");
         }
         self.publish_activity();
         match write {

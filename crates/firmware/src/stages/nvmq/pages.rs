@@ -498,7 +498,8 @@ impl Nvmq {
             self.served = Some(first);
             self.advance(turn, first);
             self.served = None;
-            if let Some(at) = self.starving.iter().position(|&waiting| waiting == first) {
+            // Only what its own turn let in stands behind it by now.
+            if let Some(at) = self.starving.iter().rposition(|&waiting| waiting == first) {
                 self.starving.remove(at);
                 self.starving.push_front(first);
                 return;
