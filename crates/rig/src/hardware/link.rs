@@ -4,6 +4,7 @@
 //! headers and arrives a flight time later; what is read from the host takes a flight there and one back.
 
 mod admission;
+mod due;
 mod halves;
 mod posting;
 #[cfg(test)]
@@ -11,6 +12,7 @@ mod tests;
 
 use super::{MediaTally, PendingInterrupts};
 use admission::{Admission, Queue};
+use due::DueInterrupts;
 use firmware::architecture::LinkDeal;
 use firmware::{Drive, Fetch, Firmware, HostLink, Interrupt, Lane, Message, Tables, Transfer, Transferred, Turn};
 use halves::Halves;
@@ -116,8 +118,8 @@ pub(crate) struct LinkStage {
     arbiter: Arbiter,
     vectors: Vec<Vector>,
     coalescing: CoalescingSettings,
-    /// When interrupts are due that were put off, at most one of each vector.
-    due: VecDeque<(Time, u16)>,
+    /// Interrupts that were put off, at most one of each vector.
+    due: DueInterrupts,
     admission: Admission,
     /// Where commands are few, which queues may have begun a fused pair.
     halves: Option<Halves>,
@@ -188,7 +190,7 @@ impl LinkStage {
             arbiter,
             vectors: Vec::new(),
             coalescing: CoalescingSettings::NONE,
-            due: VecDeque::new(),
+            due: DueInterrupts::default(),
             admission: Admission::new(commands, ways.holds),
             halves: Halves::new(queues, of_link, commands),
             up: Direction::idle(),
@@ -276,11 +278,7 @@ impl LinkStage {
     }
 
     fn set_alarm(&self, turn: &mut Turn<'_>) {
-        let mut at = self.up.due_at.min(self.down.due_at);
-        if !self.due.is_empty() {
-            at = self.due.iter().fold(at, |least, &(due, _)| least.min(due));
-        }
-        turn.wake_at(at);
+        turn.wake_at(self.up.due_at.min(self.down.due_at).min(self.due.first()));
     }
 
     fn carry_out(&mut self, turn: &mut Turn<'_>, job: &Job) {

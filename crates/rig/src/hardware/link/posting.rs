@@ -1,5 +1,6 @@
 //! Completions on their way from the CQ buffers to the host's queues, and the interrupts that tell of them.
 
+use super::due::Place;
 use super::{Job, LinkStage};
 use firmware::{COMPLETION_VALID, Interrupt, Turn};
 use nvme::spec::{COMPLETION_BYTES, Completion, Failure};
@@ -129,17 +130,17 @@ impl LinkStage {
         let Some(vector) = completions.vector else { return };
         let coalescer = &mut self.vectors[usize::from(vector)].coalescer;
         let due = coalescer.on_completions(turn.now(), entries as u32, self.coalescing);
-        self.raise(turn, vector, due);
+        self.raise(turn, vector, due, None);
     }
 
     /// Interrupts now, or later: a vector stands once among those that are due, however often it is put off.
-    fn raise(&mut self, turn: &mut Turn<'_>, vector: u16, due: Option<Due>) {
+    fn raise(&mut self, turn: &mut Turn<'_>, vector: u16, due: Option<Due>, place: Option<Place>) {
         match due {
             Some(Due::Now) if !self.pending.raise(vector) => {
                 turn.send(self.interrupts, Interrupt { vector });
             }
             Some(Due::At(at)) if !std::mem::replace(&mut self.vectors[usize::from(vector)].put_off, true) => {
-                self.due.push_back((at, vector));
+                self.due.insert(at, vector, place);
                 self.set_alarm(turn);
             }
             _ => {}
@@ -149,16 +150,11 @@ impl LinkStage {
     /// Raises interrupts whose time has come.
     pub(super) fn raise_due(&mut self, turn: &mut Turn<'_>) {
         let now = turn.now();
-        for _ in 0..self.due.len() {
-            let Some((at, vector)) = self.due.pop_front() else { return };
-            if at > now {
-                self.due.push_back((at, vector));
-                continue;
-            }
+        for (place, vector) in self.due.take(now) {
             let Vector { coalescer, put_off } = &mut self.vectors[usize::from(vector)];
             *put_off = false;
             let due = coalescer.on_timer(now);
-            self.raise(turn, vector, due);
+            self.raise(turn, vector, due, Some(place));
         }
     }
 }
