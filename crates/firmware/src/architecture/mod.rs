@@ -158,9 +158,12 @@ pub trait Architecture: Sync {
     fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError>;
 }
 
-/// All of them.
+/// What a drive runs unless somebody says otherwise, and where every bug can be planted.
+pub const DEFAULT: &dyn Architecture = &deepflash::DeepFlash;
+
+/// All of them, in any order.
 pub const ARCHITECTURES: &[&dyn Architecture] = &[
-    &deepflash::DeepFlash,
+    DEFAULT,
     &deepflash::BaseDeepFlash,
     &layered::Layered,
     &naive::Naive,

@@ -1,7 +1,7 @@
 //! A device small enough to fill and reclaim many times in a second: what checks and tests run on.
 
 use crate::{Controller, Device, Fill, LinkTiming, PowerBudget, Precondition, Session};
-use firmware::architecture::{ARCHITECTURES, Architecture, ThreadCounts};
+use firmware::architecture::{Architecture, DEFAULT, ThreadCounts};
 use firmware::{
     AddressSplit, BlockDeal, CacheSettings, DriveShape, FlashSettings, JournalSettings, LockSettings, MappingScheme,
     PartCounts, PipelineSettings, QueueAllocation, ReclaimSettings, Settings, VictimPolicy, Work,
@@ -38,7 +38,7 @@ pub struct Small {
 impl Default for Small {
     fn default() -> Self {
         Small {
-            architecture: ARCHITECTURES[0],
+            architecture: DEFAULT,
             seed: 1,
             fill: Fill::None,
             mapping: MappingScheme::Page,

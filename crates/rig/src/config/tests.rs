@@ -1,7 +1,7 @@
 //! Configuration as a whole: defaults, layers, messages, round trips, and input that nobody meant.
 
 use super::*;
-use firmware::architecture::{ARCHITECTURES, Materials};
+use firmware::architecture::{ARCHITECTURES, DEFAULT, Materials};
 use firmware::{LbaFormat, QueueAllocation};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -91,6 +91,11 @@ fn every_named_device_and_processor_resolves_and_comes_back_from_its_text() {
             }
         }
     }
+}
+
+#[test]
+fn the_default_architecture_is_the_default_of_the_configuration() {
+    assert_eq!(Layers::new().resolve().unwrap().architecture.name(), DEFAULT.name());
 }
 
 #[test]

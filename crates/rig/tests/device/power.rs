@@ -1,7 +1,7 @@
 //! Power cuts: whatever a drive promised is there when it is switched on again, for every architecture; and planted bugs, each of
 //! which must be found.
 
-use firmware::architecture::{self, ARCHITECTURES};
+use firmware::architecture::{self, ARCHITECTURES, DEFAULT};
 use firmware::{JournalSettings, MUTATIONS, Mutation, Planted, Seeds};
 use rig::check::small::{Small, budget, mixed, processor};
 use rig::check::{Case, once_failed, shrink, sweep};
@@ -49,7 +49,7 @@ fn what_once_failed_holds() {
 #[test]
 fn recovery_reads_little_of_a_drive_that_has_a_checkpoint() {
     let mut small = Small { fill: Fill::Sequential, blocks: [32, 32], ..Small::default() };
-    small.architecture = ARCHITECTURES[0];
+    small.architecture = DEFAULT;
     let mut device = small.device();
     device.drive.keeps_journal = true;
     device.settings.journal.only_when_idle = false;
@@ -77,7 +77,7 @@ fn recovery_reads_little_of_a_drive_that_has_a_checkpoint() {
 #[test]
 fn a_checkpoint_does_not_wait_for_an_idle_drive_for_ever() {
     let mut small = Small { fill: Fill::Sequential, blocks: [32, 32], ..Small::default() };
-    small.architecture = ARCHITECTURES[0];
+    small.architecture = DEFAULT;
     let mut device = small.device();
     device.drive.keeps_journal = true;
     device.settings.journal = JournalSettings {
@@ -149,7 +149,7 @@ fn the_page_has_the_seeds_of_every_planted_bug() {
 
 #[test]
 fn a_failing_case_is_made_smaller_and_still_fails() {
-    let case = |seed| Case { mutation: Some(Mutation::FlushEarly), ..Case::of(seed, ARCHITECTURES[0]) };
+    let case = |seed| Case { mutation: Some(Mutation::FlushEarly), ..Case::of(seed, DEFAULT) };
     let (ios, failure) = (0..16)
         .find_map(|seed| case(seed).run().err().map(|failure| (case(seed).ios, failure)))
         .expect("a Flush that keeps nothing is found");
