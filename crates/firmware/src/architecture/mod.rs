@@ -15,7 +15,7 @@ pub use layout::{Hardware, Link, LinkDeal, Placement, PlacementError, PowerWatch
 
 use crate::spares::needs;
 use crate::stages::trans::working;
-use crate::{Blueprint, Drive, LatencyPart, Needs, PartCounts, Settings, Tables, Working};
+use crate::{Blueprint, Drive, LatencyPart, Mutation, Needs, PartCounts, Settings, Tables, Working};
 use std::sync::Arc;
 use thiserror::Error;
 use units::is_called;
@@ -144,6 +144,11 @@ pub trait Architecture: Sync {
     /// Whether it can bring its buffer to flash when the power fails.
     fn drains(&self) -> bool {
         true
+    }
+    /// Where it has parts of its own: the bugs that are planted in what it does by itself or in its recovery, those that
+    /// [`Mutation::is_in`] says, each with the first of 16 seeds of `flashloom check` that find it.
+    fn planted(&self) -> &'static [(Mutation, u64)] {
+        &[]
     }
     /// What a TRANS thread needs of its groups, or whoever has all of them: without it the device is not drawn.
     fn needs(&self, drive: &Drive, settings: &Settings, tables: &Tables, trans: u16) -> Needs {

@@ -18,8 +18,8 @@ use crate::stages::tradition::worker::{self, Shared, Worker};
 use crate::stages::trans::kept_for;
 use crate::tables::RESERVED_GROUPS;
 use crate::{
-    Blueprint, Drive, Firmware, LatencyPart, Mapping, MappingScheme, Needs, PartCounts, Settings, Spares, Tables,
-    Working, write_points,
+    Blueprint, Drive, Firmware, LatencyPart, Mapping, MappingScheme, Mutation, Needs, PartCounts, Settings, Spares,
+    Tables, Working, write_points,
 };
 use stage::{Place, Slot, Stage};
 use std::sync::Arc;
@@ -72,6 +72,16 @@ impl Architecture for Tradition {
     }
     fn drains(&self) -> bool {
         false
+    }
+    fn planted(&self) -> &'static [(Mutation, u64)] {
+        &[
+            (Mutation::ShortScan, 0),
+            (Mutation::OldestWins, 0),
+            (Mutation::VersionsAnew, 48),
+            (Mutation::WrongCount, 0),
+            (Mutation::FillBadGroup, 16),
+            (Mutation::RenumberTombstone, 352),
+        ]
     }
     /// Whichever worker is first at a cacheline goes first.
     fn keeps_queue_order(&self) -> bool {
