@@ -29,8 +29,8 @@ pub(super) struct Tradition;
 
 const GROUPS: &[ThreadGroup] = &[
     ThreadGroup::new("fetch", 1, LatencyPart::Fetch, "fetches commands and wakes idle workers").within(1, 1, ""),
-    ThreadGroup::new("worker", 4, LatencyPart::Nvmq, "carry one command each: Tradition-N has N"),
-    ThreadGroup::new("fil", 1, LatencyPart::Fcmd, "poll flash channels: one all of them, or one each"),
+    ThreadGroup::new("worker", 4, LatencyPart::Nvmq, "carry one command each: Tradition-N has N").with_few(4),
+    ThreadGroup::new("fil", 1, LatencyPart::Fcmd, "poll flash channels: one all of them, or one each").with_few(2),
 ];
 
 impl Architecture for Tradition {

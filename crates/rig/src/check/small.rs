@@ -50,25 +50,6 @@ impl Default for Small {
     }
 }
 
-/// A few threads in each group.
-pub fn few(architecture: &dyn Architecture) -> ThreadCounts {
-    let few = [
-        ("instance", 4),
-        ("hil", 4),
-        ("ftl", 3),
-        ("nvmq", 4),
-        ("ilock", 2),
-        ("cache", 2),
-        ("trans", 2),
-        ("fcmd", 2),
-        ("fil", 2),
-    ];
-    let groups = architecture.groups();
-    let few =
-        few.into_iter().filter(|(name, few)| groups.iter().any(|group| group.name == *name && group.most >= *few));
-    few.fold(ThreadCounts::new(groups), |threads, (group, count)| threads.with(group, count))
-}
-
 impl Small {
     /// The array: four channels of two dies with two planes.
     pub fn geometry(&self) -> Geometry {
@@ -148,7 +129,7 @@ impl Small {
             },
             mutation: None,
         };
-        let threads = few(self.architecture);
+        let threads = ThreadCounts::few(self.architecture.groups());
         self.architecture.settle(settings).staffed(self.architecture, threads)
     }
 
