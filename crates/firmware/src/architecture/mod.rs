@@ -47,11 +47,11 @@ pub struct Drawing {
 pub enum DrawError {
     /// A TRANS thread's share of the array cannot hold its share of the logical pages and what reclaim needs.
     #[error(
-        "trans{trans} owns {owned} pages of flash but must hold {needed}: {pages} logical ones and {spare} to work with"
+        "{owner} owns {owned} pages of flash but must hold {needed}: {pages} logical ones and {spare} to work with"
     )]
     NoRoom {
-        /// The thread.
-        trans: u16,
+        /// Whose share it is: a thread, a region of a map that threads share, or the whole firmware's.
+        owner: String,
         /// Physical pages of its groups.
         owned: u64,
         /// What it needs.
@@ -177,15 +177,15 @@ pub const ARCHITECTURES: &[&dyn Architecture] = &[
     &tradition::Tradition,
 ];
 
-/// Every TRANS thread must be able to hold its pages beside the groups that it works with.
-fn check_room(tables: &Tables, needs: impl Iterator<Item = Needs>) -> Result<(), DrawError> {
+/// Every owner of flash, each by its name, must be able to hold its pages beside the groups that it works with.
+fn check_room(tables: &Tables, needs: impl IntoIterator<Item = (String, Needs)>) -> Result<(), DrawError> {
     let per_group = u64::from(tables.groups.pages());
-    for (trans, Needs { pages, groups }) in (0..).zip(needs) {
-        let owned = u64::from(tables.groups.owned_count(trans.into())) * per_group;
+    for (index, (owner, Needs { pages, groups })) in (0..).zip(needs) {
+        let owned = u64::from(tables.groups.owned_count(index)) * per_group;
         let spare = groups * per_group;
         let needed = pages + spare;
         if needed > owned {
-            return Err(DrawError::NoRoom { trans, owned, needed, pages, spare });
+            return Err(DrawError::NoRoom { owner, owned, needed, pages, spare });
         }
     }
     Ok(())

@@ -123,7 +123,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     if !matches!(tables.mapping, Mapping::Page(_)) {
         return Err(DrawError::PageMappingOnly);
     }
-    super::check_room(&tables, std::iter::once(needs(drive, &tables)))?;
+    super::check_room(&tables, [("ftl0".to_owned(), needs(drive, &tables))])?;
     if let Some(least) = tables.groups.lacks_erases() {
         return Err(DrawError::FewErases(least));
     }

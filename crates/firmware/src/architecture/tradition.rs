@@ -158,7 +158,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     let workers = settings.parts.nvmq;
     let points = points_of(&tables, workers);
     let needs = needs(drive, &tables, workers);
-    super::check_room(&tables, std::iter::once(needs))?;
+    super::check_room(&tables, [("the firmware".to_owned(), needs)])?;
     prepare(&mut tables);
     let hardware = Hardware::reserve(&mut plan, drive, LinkDeal::one(1), false);
     let means = means(drive, settings, &tables);
