@@ -110,6 +110,7 @@ impl Crew {
         for (group, slot, mut alone) in own {
             let shared = |part: &Part| staff.sharers(*part) == Some(group);
             let shares = staff.shared.iter().any(|sharing| sharing.group == group);
+            assert!(shares || !alone.is_empty(), "a thread of {group} has no part to run: the staff seats none there");
             if alone.len() == 1 && !shares {
                 plan.install_boxed(slot, alone.remove(0).1);
                 continue;
