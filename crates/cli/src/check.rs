@@ -256,7 +256,7 @@ impl CheckArguments {
 
 /// What finds a planted bug, on the only architecture if that is known.
 fn finds(mutation: Mutation, only: Option<&dyn Architecture>) -> String {
-    let found = mutation.planted().found;
+    let found = mutation.planted().found();
     let there = found.iter().find(|seeds| only.is_none_or(|only| only.name() == seeds.architecture));
     let seeds = there.unwrap_or(&found[0]);
     format!("`flashloom check --mutation {} {seeds}` does", mutation.name())

@@ -170,7 +170,7 @@ fn experiments() -> anyhow::Result<Vec<Entry>> {
 }
 
 fn mutations() -> anyhow::Result<Vec<Entry>> {
-    let found = |planted: &Planted| planted.found.iter().map(Seeds::to_string).collect::<Vec<_>>().join(", ");
+    let found = |planted: &Planted| planted.found().iter().map(Seeds::to_string).collect::<Vec<_>>().join(", ");
     let line = |planted: &Planted| format!("{}; found by {}", planted.summary, found(planted));
     Ok(MUTATIONS.iter().map(|planted| entry(planted.name, line(planted))).collect())
 }

@@ -81,11 +81,6 @@ run.precondition = "none"
 reclaim.paced = true
 "#;
 
-/// Groups of DeepFlash of which the evaluation has more threads than share a processor here: of each there are as many as this machine
-/// lends at most, unless more are asked for, for they have less to do each time they are served, and none waits for another's processor.
-/// In the other architectures their number is what they are about.
-pub(crate) const GROUPS: [&str; 5] = ["nvmq", "ilock", "cache", "trans", "fcmd"];
-
 /// Flags that say what a host of ours would ask for.
 pub(crate) const IDLE: &[&str] =
     &["--workload", "--block-size", "--depth", "--ios", "--duration", "--until", "--round"];
@@ -197,7 +192,7 @@ impl ServeArguments {
     }
 
     fn resolve(&self, layers: Layers) -> anyhow::Result<Resolved> {
-        let resolved = layers.resolve_with_few_threads(&GROUPS)?;
+        let resolved = layers.resolve_as_lent()?;
         if resolved.timeline.is_some() {
             let named = resolved.timeline_named();
             return Err(unusable(format!("{named}: expected none; a drive that is served keeps no time line"), ""));

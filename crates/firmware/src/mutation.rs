@@ -1,7 +1,7 @@
 //! Bugs that are planted on purpose, one at a time: what proves that checks can fail. None is planted unless the settings name one,
 //! which only checks do.
 
-use crate::architecture::Architecture;
+use crate::architecture::{ARCHITECTURES, Architecture, DEFAULT};
 use std::fmt;
 use units::{Lpn, is_called};
 
@@ -75,8 +75,21 @@ pub struct Planted {
     pub name: &'static str,
     /// What goes wrong.
     pub summary: &'static str,
-    /// Seeds that find it: on DeepFlash, then on all firmware with parts of its own that has it.
-    pub found: &'static [Seeds],
+    /// The first of the seeds that find it on the default architecture.
+    pub first_seed: u64,
+}
+
+impl Planted {
+    /// Seeds that find it: on the default architecture, then on all firmware with parts of its own that has it.
+    pub fn found(&self) -> Vec<Seeds> {
+        let planted = |architecture: &&dyn Architecture| {
+            let is_this = |(mutation, _): &&(Mutation, u64)| *mutation == self.mutation;
+            let found = architecture.planted().iter().find(is_this);
+            found.map(|(_, first)| Seeds::of(architecture.name(), *first))
+        };
+        let default = Seeds::of(DEFAULT.name(), self.first_seed);
+        std::iter::once(default).chain(ARCHITECTURES.iter().filter_map(planted)).collect()
+    }
 }
 
 /// Seeds of an architecture's drives, of which one at least finds a bug. A test tries them all, and docs/durability.md lists them.
@@ -98,10 +111,10 @@ impl fmt::Display for Seeds {
     }
 }
 
-const DEEPFLASH: &str = "deepflash";
-
-const fn seeds(architecture: &'static str, first: u64) -> Seeds {
-    Seeds { architecture, first, count: 16 }
+impl Seeds {
+    fn of(architecture: &'static str, first: u64) -> Self {
+        Seeds { architecture, first, count: 16 }
+    }
 }
 
 /// Every bug that can be planted. They are in the parts of DeepFlash and in recovery, some in firmware with parts of its own.
@@ -110,169 +123,169 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::SkipOutOfBand,
         name: "skip-out-of-band",
         summary: "TRANS leaves what the frame's entry said before on every seventh write",
-        found: &[seeds(DEEPFLASH, 0)],
+        first_seed: 0,
     },
     Planted {
         mutation: Mutation::ReleaseEarly,
         name: "release-early",
         summary: "NVMQ lets a command go on while an earlier one still changes the same pages",
-        found: &[seeds(DEEPFLASH, 0)],
+        first_seed: 0,
     },
     Planted {
         mutation: Mutation::LoseEvicted,
         name: "lose-evicted",
         summary: "CACHE forgets which page an entry evicts while it is on its way to flash",
-        found: &[seeds(DEEPFLASH, 0)],
+        first_seed: 0,
     },
     Planted {
         mutation: Mutation::AnswerEarly,
         name: "answer-early",
         summary: "CACHE answers a write that is to be on flash when it is in the buffer",
-        found: &[seeds(DEEPFLASH, 0)],
+        first_seed: 0,
     },
     Planted {
         mutation: Mutation::FlushEarly,
         name: "flush-early",
         summary: "CACHE answers a Flush at once",
-        found: &[seeds(DEEPFLASH, 0)],
+        first_seed: 0,
     },
     Planted {
         mutation: Mutation::ReadEarly,
         name: "read-early",
         summary: "CACHE answers a read of a page that is to be on flash from the buffer",
-        found: &[seeds(DEEPFLASH, 64)],
+        first_seed: 64,
     },
     Planted {
         mutation: Mutation::EraseUnfenced,
         name: "erase-unfenced",
         summary: "BGC has a group erased before what supersedes its pages is programmed",
-        found: &[seeds(DEEPFLASH, 912)],
+        first_seed: 912,
     },
     Planted {
         mutation: Mutation::ShortScan,
         name: "short-scan",
         summary: "recovery does not read the last row of a group",
-        found: &[seeds(DEEPFLASH, 0), seeds("pipessd", 0), seeds("tradition", 0)],
+        first_seed: 0,
     },
     Planted {
         mutation: Mutation::OldestWins,
         name: "oldest-wins",
         summary: "recovery takes the oldest copy of a page",
-        found: &[seeds(DEEPFLASH, 0), seeds("pipessd", 0), seeds("tradition", 0)],
+        first_seed: 0,
     },
     Planted {
         mutation: Mutation::VersionsAnew,
         name: "versions-anew",
         summary: "after recovery writes are numbered from the beginning",
-        found: &[seeds(DEEPFLASH, 16), seeds("pipessd", 48), seeds("tradition", 48)],
+        first_seed: 16,
     },
     Planted {
         mutation: Mutation::WrongCount,
         name: "wrong-count",
         summary: "the firmware does not take some superseded pages off their group's valid pages",
-        found: &[seeds(DEEPFLASH, 0), seeds("pipessd", 0), seeds("tradition", 0)],
+        first_seed: 0,
     },
     Planted {
         mutation: Mutation::ForgetDiscard,
         name: "forget-discard",
         summary: "TRANS unmaps deallocated pages and leaves nothing on flash that says so",
-        found: &[seeds(DEEPFLASH, 0)],
+        first_seed: 0,
     },
     Planted {
         mutation: Mutation::DrainHalf,
         name: "drain-half",
         summary: "CACHE brings the first half of its entries to flash when the power fails, and leaves the rest",
-        found: &[seeds(DEEPFLASH, 0)],
+        first_seed: 0,
     },
     Planted {
         mutation: Mutation::ReuseBeforeCheckpoint,
         name: "reuse-before-checkpoint",
         summary: "LOG erases groups of the journal that hold segments which no later checkpoint has",
-        found: &[seeds(DEEPFLASH, 48)],
+        first_seed: 48,
     },
     Planted {
         mutation: Mutation::DropCheckpointTail,
         name: "drop-checkpoint-tail",
         summary: "LOG leaves the last segment out of every checkpoint",
-        found: &[seeds(DEEPFLASH, 16)],
+        first_seed: 16,
     },
     Planted {
         mutation: Mutation::CommitUnfenced,
         name: "commit-unfenced",
         summary: "LOG commits a checkpoint before what it points to is programmed",
-        found: &[seeds(DEEPFLASH, 48)],
+        first_seed: 48,
     },
     Planted {
         mutation: Mutation::TrustTornCheckpoint,
         name: "trust-torn-checkpoint",
         summary: "recovery takes the newest checkpoint, whether it has a commit or not",
-        found: &[seeds(DEEPFLASH, 16)],
+        first_seed: 16,
     },
     Planted {
         mutation: Mutation::MisdirectRead,
         name: "misdirect-read",
         summary: "TRANS sends some reads of hosts to the page before the right one",
-        found: &[seeds(DEEPFLASH, 0)],
+        first_seed: 0,
     },
     Planted {
         mutation: Mutation::KeepReplacedNumber,
         name: "keep-replaced-number",
         summary: "a page whose program failed keeps its number at its other place",
-        found: &[seeds(DEEPFLASH, 240)],
+        first_seed: 240,
     },
     Planted {
         mutation: Mutation::FillBadGroup,
         name: "fill-bad-group",
         summary: "recovery forgets which groups failed before the cut",
-        found: &[seeds(DEEPFLASH, 0), seeds("tradition", 16)],
+        first_seed: 0,
     },
     Planted {
         mutation: Mutation::RenumberTombstone,
         name: "renumber-tombstone",
         summary: "a tombstone that is moved gets a new number, and deallocates what was written since",
-        found: &[seeds(DEEPFLASH, 48), seeds("pipessd", 96), seeds("tradition", 352)],
+        first_seed: 48,
     },
     Planted {
         mutation: Mutation::TrustHalfErased,
         name: "trust-half-erased",
         summary: "recovery believes a checkpoint of a group of which one block is erased and another is not",
-        found: &[seeds(DEEPFLASH, 272)],
+        first_seed: 272,
     },
     Planted {
         mutation: Mutation::ForgetUnreadable,
         name: "forget-unreadable",
         summary: "a page that is moved loses the marks of the blocks that a host has made unreadable",
-        found: &[seeds(DEEPFLASH, 16)],
+        first_seed: 16,
     },
     Planted {
         mutation: Mutation::SkipLastRange,
         name: "skip-last-range",
         summary: "NVMQ leaves the last of several ranges that are deallocated as it was",
-        found: &[seeds(DEEPFLASH, 0)],
+        first_seed: 0,
     },
     Planted {
         mutation: Mutation::CopyUnforced,
         name: "copy-unforced",
         summary: "NVMQ stores what a Copy writes that is to be on flash as if it were not",
-        found: &[seeds(DEEPFLASH, 0)],
+        first_seed: 0,
     },
     Planted {
         mutation: Mutation::EraseAnyway,
         name: "erase-anyway",
         summary: "FCMD goes on to read and erase when the power fails and the buffer is to go to flash",
-        found: &[seeds(DEEPFLASH, 288)],
+        first_seed: 288,
     },
     Planted {
         mutation: Mutation::PairUnforced,
         name: "pair-unforced",
         summary: "NVMQ carries out a fused pair that is to be on flash as if it were not",
-        found: &[seeds(DEEPFLASH, 16)],
+        first_seed: 16,
     },
     Planted {
         mutation: Mutation::WriteAnyway,
         name: "write-anyway",
         summary: "NVMQ stores what the Write of a fused pair writes though the Compare has failed",
-        found: &[seeds(DEEPFLASH, 0)],
+        first_seed: 0,
     },
 ];
 

@@ -47,7 +47,7 @@ pub use namespace::Namespace;
 pub use page::Page;
 pub use replayed::{Addresses, Replay};
 pub use summary::{
-    Bound, Cache, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Media, Oracle, Space,
+    Bound, Cache, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Media, Oracle, Room, Space,
     SteadyState, Summary, Wear,
 };
 pub use table::{render, render_on};

@@ -2,7 +2,7 @@
 //! requests wait for while nothing is full.
 
 use crate::human::{count, nanos, percent};
-use crate::{BUSIEST_CORE, Bound, BusiestCore, Named, Summary, WORKERS_HELD, Workers};
+use crate::{BUSIEST_CORE, Bound, BusiestCore, Named, Room, Summary, WORKERS_HELD, Workers};
 
 /// From here on a resource counts as the limit: arrivals are not evenly spaced, so waiting grows steeply before it is full.
 pub const NEAR_FULL: f64 = 0.8;
@@ -204,14 +204,13 @@ fn wait(summary: &Summary, least: f64) -> Option<(String, f64)> {
 }
 
 /// Time of a request in the parts between which its wait for room is split, where a reclaim that somebody needs is under way nearly always
-/// on each thread that translates: it waits for an entry of the buffer whose page cannot leave, for its own page's place, and in line for
+/// for each owner of flash: it waits for an entry of the buffer whose page cannot leave, for its own page's place, and in line for
 /// that.
 fn reclaim(summary: &Summary) -> Option<f64> {
-    let translates = ["trans", "instance", "ftl"];
-    let (_, group) = summary.groups.iter().find(|(name, _)| translates.contains(name))?;
-    let under_way = summary.gc.as_ref()?.foreground_ns as f64 / f64::from(group.threads) / summary.simulated_ns as f64;
+    let Room { owners, parts: waited_in } = &summary.room;
+    let under_way = summary.gc.as_ref()?.foreground_ns as f64 / f64::from(*owners) / summary.simulated_ns as f64;
     let parts = [&summary.breakdown, &summary.breakdown_queueing].into_iter().flat_map(Named::iter);
-    let spread = parts.filter(|(part, _)| ["cache", "trans", "ftl"].contains(part)).map(|(_, time)| time).sum();
+    let spread = parts.filter(|(part, _)| waited_in.contains(part)).map(|(_, time)| time).sum();
     (under_way >= NEAR_FULL).then_some(spread)
 }
 
@@ -445,6 +444,7 @@ mod tests {
                 breakdown: breakdown.into_iter().collect(),
                 breakdown_queueing: Named::default(),
                 groups: [("ftl", group)].into_iter().collect(),
+                room: Room { owners: 4, parts: vec!["cache", "trans"] },
                 gc: Some(crate::GarbageCollection { foreground_ns, ..Default::default() }),
                 bounds: Some(bounds(3_585.0, &[("flash dies".into(), 0.45)])),
                 ..closed()

@@ -149,6 +149,18 @@ pub struct Summary {
     /// Whether they end before the measured part does, because there may be no more of them.
     #[serde(skip)]
     pub samples_cut: bool,
+    /// Who makes room on flash, for whoever says what requests wait for; not in a file.
+    #[serde(skip)]
+    pub room: Room,
+}
+
+/// Who makes room on flash, and where requests wait for it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Room {
+    /// Those that own flash, each a share of the array, and have room made in it.
+    pub owners: u16,
+    /// The parts of a latency between which a wait for room is split.
+    pub parts: Vec<&'static str>,
 }
 
 /// The commands of one direction.

@@ -58,6 +58,11 @@ impl LatencyParts {
         self.0.iter().copied()
     }
 
+    /// Names of the parts between which a wait for room on flash is split: it is for an entry of the buffer, or for a place.
+    pub(crate) fn of_room(&self) -> Vec<&'static str> {
+        self.iter().filter(|(place, _)| [CACHE, TRANS].contains(place)).map(|(_, name)| name).collect()
+    }
+
     /// Names by their places; none of a part that there is not.
     pub(crate) fn names(&self) -> [&'static str; PARTS] {
         let mut names = [""; PARTS];

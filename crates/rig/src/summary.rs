@@ -9,7 +9,7 @@ use firmware::architecture::{Architecture, ThreadGroup};
 use firmware::{Counter, Firmware, PartCounts, Sums};
 use report::{
     BUSIEST_CORE, Bound, BusiestCore, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks,
-    Lookups, NEAR_FULL, Named, Namespace, Oracle, SteadyState, Summary, WORKERS_HELD, Workers,
+    Lookups, NEAR_FULL, Named, Namespace, Oracle, Room, SteadyState, Summary, WORKERS_HELD, Workers,
 };
 use sim::{Processor, Sim};
 use std::ops::Range;
@@ -108,6 +108,7 @@ pub(crate) fn summarise(
         ..seen
     };
     add_sums(&mut summary, labels, &counts.sums);
+    summary.room = Room { owners: labels.parts.trans, parts: meter.latency.of_room() };
     if let Some(locks) = &mut summary.locks {
         locks.line_mean = mean(counts.lock_line, counts.lock_turns);
         locks.turn_mean = mean(counts.lock_turn, counts.lock_turns);

@@ -120,6 +120,11 @@ impl<V: Vocabulary> Blueprint<V> {
     }
 
     /// Lets `from` send `In` to `to`, at most `at_most` of them under way at a time.
+    ///
+    /// `at_most` follows from what admits them. A message that is answered may be under way once for each command, page or frame that it
+    /// is about, because its sender has that until the answer comes. Nothing bounds a message without an answer: a command may be over
+    /// while what was sent about it still waits. Its sender then needs a credit, which the receiver gives back: with a message, or in a
+    /// shared word that the receiver alone writes and counts up, and that the sender compares with how many it has sent.
     pub fn connect<In, From: ?Sized, To: Accepts<In> + ?Sized>(
         &mut self,
         from: Slot<From>,

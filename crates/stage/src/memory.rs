@@ -79,7 +79,8 @@ impl Words {
         LineId(self.first_line + (index as u64 >> self.line_shift))
     }
 
-    /// Reads a word without a price: for hardware, start-up and tests. Stages on cores use [`crate::Turn::load`].
+    /// Reads a word without a price: for hardware, start-up and tests. Stages on cores use [`crate::Turn::load`], but for a word that they
+    /// alone write, which may stand in a register, and for a word of a line that they have loaded in the same turn.
     #[inline]
     pub fn get(&self, index: usize) -> u64 {
         match &*self.cells {
@@ -88,7 +89,8 @@ impl Words {
         }
     }
 
-    /// Writes a word without a price. A value that a 4-byte table cannot hold is our own fault.
+    /// Writes a word without a price, as [`Words::get`] reads one: on a core only to a line that the same turn stores to.
+    /// A value that a 4-byte table cannot hold is our own fault.
     #[inline]
     pub fn set(&self, index: usize, value: u64) {
         match &*self.cells {

@@ -1,5 +1,6 @@
-//! That the map names every crate, and that every page can be reached.
+//! That the map names every crate, that every page can be reached, and that one speaks of each firmware architecture.
 
+use super::tree::File;
 use super::{Check, Offence, Tree};
 
 pub(super) const CHECK: Check =
@@ -29,7 +30,27 @@ fn find(tree: &Tree) -> Vec<Offence> {
             offences.push(page.offence(1, "no link leads to this page", remedy));
         }
     }
+    for file in tree.rust().filter(|file| file.path.starts_with(ARCHITECTURES)) {
+        for (line, name) in architectures(file) {
+            let form = format!("`{name}`");
+            if !tree.pages().chain([readme]).any(|page| page.text.contains(&form)) {
+                let what = format!("no page speaks of the architecture {form}");
+                offences.push(file.offence(line, what, "say what it is in README.md or docs/platforms.md"));
+            }
+        }
+    }
     offences
+}
+
+/// Where each firmware architecture has its file.
+const ARCHITECTURES: &str = "crates/firmware/src/architecture/";
+
+/// The names that architectures in a file say they have, each with its line.
+fn architectures(file: &File) -> Vec<(usize, &str)> {
+    let lines = (2..).zip(file.text.lines().zip(file.text.lines().skip(1)));
+    let says_name = |(_, (before, _)): &(usize, (&str, &str))| before.trim() == "fn name(&self) -> &'static str {";
+    let named = lines.filter(says_name).map(|(line, (_, name))| (line, name.trim().trim_matches('"')));
+    named.collect()
 }
 
 #[cfg(test)]
@@ -59,5 +80,21 @@ mod tests {
             ("docs/style.md", ""),
         ];
         assert_eq!(found(&CHECK, &files), ["ARCHITECTURE.md:1", "docs/style.md:1"]);
+    }
+
+    #[test]
+    fn an_architecture_that_no_page_speaks_of_is_an_offence() {
+        let code =
+            |name| format!("impl A for B {{\n    fn name(&self) -> &'static str {{\n        \"{name}\"\n    }}\n}}\n");
+        let [told, read, untold] = ["naive", "layered", "thermal"].map(code);
+        let files = [
+            ("ARCHITECTURE.md", "[platforms](docs/platforms.md), `thermal`\n"),
+            ("README.md", "the firmware `naive`\n"),
+            ("crates/firmware/src/architecture/layered.rs", &*read),
+            ("crates/firmware/src/architecture/naive.rs", &*told),
+            ("crates/firmware/src/architecture/thermal.rs", &*untold),
+            ("docs/platforms.md", "thermal, and `layered`\n"),
+        ];
+        assert_eq!(found(&CHECK, &files), ["crates/firmware/src/architecture/thermal.rs:3"]);
     }
 }

@@ -2,8 +2,7 @@
 //! architectures where nothing but firmware is in the way.
 
 use super::Bench;
-use super::drive::{ROWS, layers, written_before};
-use crate::serve::GROUPS;
+use super::drive::{ROWS, layers, lent, written_before};
 use firmware::architecture::ARCHITECTURES;
 use rig::config::Layers;
 use std::thread::available_parallelism;
@@ -67,7 +66,7 @@ fn layers_on(architecture: &str, workload: &str, payload: &str, ios: u64, thread
 /// DeepFlash with a thread of each group on each core.
 fn deepflash_on(workload: &str, payload: &str, ios: u64, threads: u16) -> anyhow::Result<Layers> {
     let (layers, cores) = (layers_on("deepflash", workload, payload, ios, threads)?, cores(threads));
-    let mut groups = GROUPS.into_iter().chain(["bgc"]);
+    let mut groups = lent().chain(["bgc"]);
     let layers = groups.try_fold(layers, |layers, group| {
         let count = if group == "fcmd" { cores.min(CHANNELS) } else { cores };
         layers.set(&format!("threads.{group}={count}"))

@@ -1,8 +1,8 @@
 //! The whole firmware on threads of this machine, with flash and link that take no time: what the firmware itself costs.
 
 use super::Bench;
-use crate::serve::GROUPS;
 use anyhow::{Context, ensure};
+use firmware::architecture::DEFAULT;
 use rig::Apart;
 use rig::config::{Layers, Resolved};
 
@@ -127,7 +127,12 @@ pub(super) fn written_before(
 
 /// As many firmware threads as one core needs.
 pub(super) fn one_thread_a_group(layers: Layers) -> anyhow::Result<Layers> {
-    Ok(GROUPS.iter().try_fold(layers, |layers, group| layers.set(&format!("threads.{group}=1")))?)
+    Ok(lent().try_fold(layers, |layers, group| layers.set(&format!("threads.{group}=1")))?)
+}
+
+/// Groups of DeepFlash that have as many threads as the machine lends.
+pub(super) fn lent() -> impl Iterator<Item = &'static str> {
+    DEFAULT.groups().iter().filter(|group| group.lent).map(|group| group.name)
 }
 
 /// Blocks of 512 B that the first namespace has.

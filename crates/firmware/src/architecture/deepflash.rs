@@ -13,13 +13,15 @@ use crate::{AddressSplit, LatencyPart, PartCounts, QueueAllocation, Settings, Ta
 
 /// 48 hardware threads of 12 cores; the paper publishes no split.
 const GROUPS: &[ThreadGroup] = &[
-    ThreadGroup::new("nvmq", 18, LatencyPart::Nvmq, "NVMe queues"),
-    ThreadGroup::new("ilock", 6, LatencyPart::Ilock, "index locks"),
-    ThreadGroup::new("cache", 8, LatencyPart::Cache, "burst buffer; 0 is no buffer").within(0, THREADS_MAX, ""),
-    ThreadGroup::new("trans", 6, LatencyPart::Trans, "address translation"),
+    ThreadGroup::new("nvmq", 18, LatencyPart::Nvmq, "NVMe queues").with_few(4).as_lent(),
+    ThreadGroup::new("ilock", 6, LatencyPart::Ilock, "index locks").as_lent(),
+    ThreadGroup::new("cache", 8, LatencyPart::Cache, "burst buffer; 0 is no buffer")
+        .within(0, THREADS_MAX, "")
+        .as_lent(),
+    ThreadGroup::new("trans", 6, LatencyPart::Trans, "address translation").as_lent(),
     ThreadGroup::new("log", 1, LatencyPart::Other, "journal; 0 is none").within(0, 1, "checkpoints have one order"),
     ThreadGroup::new("bgc", 1, LatencyPart::Other, "garbage collection"),
-    ThreadGroup::new("fcmd", 8, LatencyPart::Fcmd, "flash commands: two of 16 channels each"),
+    ThreadGroup::new("fcmd", 8, LatencyPart::Fcmd, "flash commands: two of 16 channels each").as_lent(),
 ];
 
 /// A thread for each part, in a group of its name.

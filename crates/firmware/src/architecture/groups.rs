@@ -27,12 +27,31 @@ pub struct ThreadGroup {
     pub part: LatencyPart,
     /// Whether there is one for each core, where a run says how many cores and not how many threads.
     pub each_core: bool,
+    /// How many there are on the small drives of checks and tests.
+    pub few: u16,
+    /// Whether each of its threads has as many dies as any other: their number divides that of the dies.
+    pub shares_dies: bool,
+    /// Whether a drive that is served has at most as many as the machine lends it threads, unless a run says how many. Fewer have less
+    /// to do each time they are served, and none waits for another's processor.
+    pub lent: bool,
 }
 
 impl ThreadGroup {
     /// A group of 1 to [`THREADS_MAX`] threads.
     pub const fn new(name: &'static str, threads: u16, part: LatencyPart, summary: &'static str) -> Self {
-        ThreadGroup { name, summary, threads, least: 1, most: THREADS_MAX, reason: "", part, each_core: false }
+        ThreadGroup {
+            name,
+            summary,
+            threads,
+            least: 1,
+            most: THREADS_MAX,
+            reason: "",
+            part,
+            each_core: false,
+            few: if threads > 2 { 2 } else { threads },
+            shares_dies: false,
+            lent: false,
+        }
     }
 
     /// The same with other limits, and why.
@@ -43,6 +62,21 @@ impl ThreadGroup {
     /// The same with a thread for each core that a run asks for.
     pub const fn on_each_core(self) -> Self {
         ThreadGroup { each_core: true, ..self }
+    }
+
+    /// The same with another number of threads on small drives than the default, which is two at most.
+    pub const fn with_few(self, few: u16) -> Self {
+        ThreadGroup { few, ..self }
+    }
+
+    /// The same where each thread has as many dies as any other.
+    pub const fn sharing_dies(self) -> Self {
+        ThreadGroup { shares_dies: true, ..self }
+    }
+
+    /// The same with as many threads as a machine lends.
+    pub const fn as_lent(self) -> Self {
+        ThreadGroup { lent: true, ..self }
     }
 
     fn expected(&self) -> String {
@@ -74,6 +108,11 @@ impl ThreadCounts {
             *count = group.threads;
         }
         ThreadCounts { groups, counts }
+    }
+
+    /// These groups with a few threads in each, as small drives have.
+    pub fn few(groups: &'static [ThreadGroup]) -> Self {
+        groups.iter().fold(ThreadCounts::new(groups), |threads, group| threads.with(group.name, group.few))
     }
 
     /// The same with so many threads in a group, which must be one of the architecture's.
@@ -108,6 +147,24 @@ impl ThreadCounts {
                 value: count.to_string(),
                 expected: group.expected(),
             }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::architecture::ARCHITECTURES;
+
+    #[test]
+    fn a_small_drive_has_few_threads_in_a_group_whatever_its_name() {
+        const HEAT: ThreadGroup = ThreadGroup::new("heat", 16, LatencyPart::Other, "a newcomer");
+        const LONE: ThreadGroup = ThreadGroup::new("lone", 1, LatencyPart::Other, "another").within(0, 1, "");
+        const MANY: ThreadGroup = ThreadGroup::new("many", 16, LatencyPart::Other, "a third").with_few(4);
+        let few = ThreadCounts::few(&[HEAT, LONE, MANY]);
+        assert_eq!(few.iter().collect::<Vec<_>>(), [("heat", 2), ("lone", 1), ("many", 4)]);
+        for architecture in ARCHITECTURES {
+            assert_eq!(ThreadCounts::few(architecture.groups()).check(), Ok(()), "{}", architecture.name());
         }
     }
 }

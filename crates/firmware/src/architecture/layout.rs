@@ -212,7 +212,7 @@ mod tests {
 
     fn threads() -> ThreadCounts {
         let counts = [("nvmq", 3), ("ilock", 1), ("cache", 0), ("trans", 2), ("log", 0), ("fcmd", 1)];
-        let threads = ThreadCounts::new(super::super::ARCHITECTURES[0].groups());
+        let threads = ThreadCounts::new(super::super::DEFAULT.groups());
         counts.into_iter().fold(threads, |threads, (group, count)| threads.with(group, count))
     }
 

@@ -19,7 +19,9 @@ use units::CoreId;
 pub(super) struct ManyLayered;
 
 const GROUPS: &[ThreadGroup] = &[
-    ThreadGroup::new("instance", 16, LatencyPart::Trans, "host interface and translation of a channel each"),
+    ThreadGroup::new("instance", 16, LatencyPart::Trans, "host interface and translation of a channel each")
+        .sharing_dies()
+        .with_few(4),
     ThreadGroup::new("fcmd", 16, LatencyPart::Fcmd, "flash transactions of a channel each"),
 ];
 

@@ -15,7 +15,7 @@ pub use layout::{Hardware, Link, LinkDeal, Placement, PlacementError, PowerWatch
 
 use crate::spares::needs;
 use crate::stages::trans::working;
-use crate::{Blueprint, Drive, LatencyPart, Needs, PartCounts, Settings, Tables, Working};
+use crate::{Blueprint, Drive, LatencyPart, Mutation, Needs, PartCounts, Settings, Tables, Working};
 use std::sync::Arc;
 use thiserror::Error;
 use units::is_called;
@@ -47,11 +47,11 @@ pub struct Drawing {
 pub enum DrawError {
     /// A TRANS thread's share of the array cannot hold its share of the logical pages and what reclaim needs.
     #[error(
-        "trans{trans} owns {owned} pages of flash but must hold {needed}: {pages} logical ones and {spare} to work with"
+        "{owner} owns {owned} pages of flash but must hold {needed}: {pages} logical ones and {spare} to work with"
     )]
     NoRoom {
-        /// The thread.
-        trans: u16,
+        /// Whose share it is: a thread, a region of a map that threads share, or the whole firmware's.
+        owner: String,
         /// Physical pages of its groups.
         owned: u64,
         /// What it needs.
@@ -145,6 +145,11 @@ pub trait Architecture: Sync {
     fn drains(&self) -> bool {
         true
     }
+    /// Where it has parts of its own: the bugs that are planted in what it does by itself or in its recovery, those that
+    /// [`Mutation::is_in`] says, each with the first of 16 seeds of `flashloom check` that find it.
+    fn planted(&self) -> &'static [(Mutation, u64)] {
+        &[]
+    }
     /// What a TRANS thread needs of its groups, or whoever has all of them: without it the device is not drawn.
     fn needs(&self, drive: &Drive, settings: &Settings, tables: &Tables, trans: u16) -> Needs {
         needs(drive, settings, tables, trans)
@@ -158,9 +163,12 @@ pub trait Architecture: Sync {
     fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError>;
 }
 
-/// All of them.
+/// What a drive runs unless somebody says otherwise, and where every bug can be planted.
+pub const DEFAULT: &dyn Architecture = &deepflash::DeepFlash;
+
+/// All of them, in any order.
 pub const ARCHITECTURES: &[&dyn Architecture] = &[
-    &deepflash::DeepFlash,
+    DEFAULT,
     &deepflash::BaseDeepFlash,
     &layered::Layered,
     &naive::Naive,
@@ -169,15 +177,15 @@ pub const ARCHITECTURES: &[&dyn Architecture] = &[
     &tradition::Tradition,
 ];
 
-/// Every TRANS thread must be able to hold its pages beside the groups that it works with.
-fn check_room(tables: &Tables, needs: impl Iterator<Item = Needs>) -> Result<(), DrawError> {
+/// Every owner of flash, each by its name, must be able to hold its pages beside the groups that it works with.
+fn check_room(tables: &Tables, needs: impl IntoIterator<Item = (String, Needs)>) -> Result<(), DrawError> {
     let per_group = u64::from(tables.groups.pages());
-    for (trans, Needs { pages, groups }) in (0..).zip(needs) {
-        let owned = u64::from(tables.groups.owned_count(trans.into())) * per_group;
+    for (index, (owner, Needs { pages, groups })) in (0..).zip(needs) {
+        let owned = u64::from(tables.groups.owned_count(index)) * per_group;
         let spare = groups * per_group;
         let needed = pages + spare;
         if needed > owned {
-            return Err(DrawError::NoRoom { trans, owned, needed, pages, spare });
+            return Err(DrawError::NoRoom { owner, owned, needed, pages, spare });
         }
     }
     Ok(())

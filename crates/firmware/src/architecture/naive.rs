@@ -25,10 +25,12 @@ pub(super) struct Naive;
 const GROUPS: &[ThreadGroup] = &[
     ThreadGroup::new("hil", 12, LatencyPart::Nvmq, "host interface layer of an instance: its own queues, order, DMA")
         .within(1, 64, CORE_EACH)
-        .on_each_core(),
+        .on_each_core()
+        .with_few(4),
     ThreadGroup::new("ftl", 12, LatencyPart::Cache, "flash translation layer of an instance: what all of them share")
         .within(1, 64, CORE_EACH)
-        .on_each_core(),
+        .on_each_core()
+        .with_few(3),
 ];
 
 const CORE_EACH: &str = "an instance is a thread of each layer on a core";

@@ -16,8 +16,8 @@ use crate::stages::pipessd::post::{self, Poster};
 use crate::stages::trans::working_of_ftl;
 use crate::tables::{Pipeline, RESERVED_GROUPS, Watcher};
 use crate::{
-    Blueprint, Drive, EventPulled, Firmware, LatencyPart, Mapping, MappingScheme, Needs, PartCounts, Settings,
-    SubRequest, Tables, Working, write_points_of,
+    Blueprint, Drive, EventPulled, Firmware, LatencyPart, Mapping, MappingScheme, Mutation, Needs, PartCounts,
+    Settings, SubRequest, Tables, Working, write_points_of,
 };
 use stage::{Address, Place, Slot, Stage};
 use std::sync::Arc;
@@ -52,6 +52,15 @@ impl Architecture for PipeSsd {
     }
     fn drains(&self) -> bool {
         false
+    }
+    fn planted(&self) -> &'static [(Mutation, u64)] {
+        &[
+            (Mutation::ShortScan, 0),
+            (Mutation::OldestWins, 0),
+            (Mutation::VersionsAnew, 48),
+            (Mutation::WrongCount, 0),
+            (Mutation::RenumberTombstone, 96),
+        ]
     }
     fn name(&self) -> &'static str {
         "pipessd"
@@ -114,7 +123,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     if !matches!(tables.mapping, Mapping::Page(_)) {
         return Err(DrawError::PageMappingOnly);
     }
-    super::check_room(&tables, std::iter::once(needs(drive, &tables)))?;
+    super::check_room(&tables, [("ftl0".to_owned(), needs(drive, &tables))])?;
     if let Some(least) = tables.groups.lacks_erases() {
         return Err(DrawError::FewErases(least));
     }

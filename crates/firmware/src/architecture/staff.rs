@@ -110,6 +110,7 @@ impl Crew {
         for (group, slot, mut alone) in own {
             let shared = |part: &Part| staff.sharers(*part) == Some(group);
             let shares = staff.shared.iter().any(|sharing| sharing.group == group);
+            assert!(shares || !alone.is_empty(), "a thread of {group} has no part to run: the staff seats none there");
             if alone.len() == 1 && !shares {
                 plan.install_boxed(slot, alone.remove(0).1);
                 continue;
@@ -211,7 +212,8 @@ impl Staff {
         let mut plan = Blueprint::default();
         let mut tables = Tables::new(&mut plan.memory, &materials.drive, &materials.settings, 0);
         let Materials { drive, settings, .. } = &materials;
-        check_room(&tables, (0..settings.parts.trans).map(|trans| needs(drive, settings, &tables, trans)))?;
+        let own = |trans| (self.owner(trans), needs(drive, settings, &tables, trans));
+        check_room(&tables, (0..settings.parts.trans).map(own))?;
         prepare(&mut tables);
         let bounds = Bounds::of(&materials, &tables);
         let deal = self.deal_links(&materials);
@@ -256,6 +258,15 @@ impl Staff {
         };
         let homes: Vec<_> = (0..materials.settings.parts.nvmq).map(home).collect();
         LinkDeal::by_home(&homes, usize::from(materials.settings.commands) / 2)
+    }
+
+    /// What a TRANS part is called where it has too little flash.
+    fn owner(&self, trans: u16) -> String {
+        let Seat { group, index } = (self.seat)(Part::Trans, trans);
+        match self.sharers(Part::Trans) {
+            None => format!("{group}{index}"),
+            Some(_) => format!("region {trans}"),
+        }
     }
 
     /// Every thread that runs CACHE, once for each of its parts.

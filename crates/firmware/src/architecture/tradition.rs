@@ -18,8 +18,8 @@ use crate::stages::tradition::worker::{self, Shared, Worker};
 use crate::stages::trans::kept_for;
 use crate::tables::RESERVED_GROUPS;
 use crate::{
-    Blueprint, Drive, Firmware, LatencyPart, Mapping, MappingScheme, Needs, PartCounts, Settings, Spares, Tables,
-    Working, write_points,
+    Blueprint, Drive, Firmware, LatencyPart, Mapping, MappingScheme, Mutation, Needs, PartCounts, Settings, Spares,
+    Tables, Working, write_points,
 };
 use stage::{Place, Slot, Stage};
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub(super) struct Tradition;
 
 const GROUPS: &[ThreadGroup] = &[
     ThreadGroup::new("fetch", 1, LatencyPart::Fetch, "fetches commands and wakes idle workers").within(1, 1, ""),
-    ThreadGroup::new("worker", 4, LatencyPart::Nvmq, "carry one command each: Tradition-N has N"),
-    ThreadGroup::new("fil", 1, LatencyPart::Fcmd, "poll flash channels: one all of them, or one each"),
+    ThreadGroup::new("worker", 4, LatencyPart::Nvmq, "carry one command each: Tradition-N has N").with_few(4),
+    ThreadGroup::new("fil", 1, LatencyPart::Fcmd, "poll flash channels: one all of them, or one each").with_few(2),
 ];
 
 impl Architecture for Tradition {
@@ -72,6 +72,16 @@ impl Architecture for Tradition {
     }
     fn drains(&self) -> bool {
         false
+    }
+    fn planted(&self) -> &'static [(Mutation, u64)] {
+        &[
+            (Mutation::ShortScan, 0),
+            (Mutation::OldestWins, 0),
+            (Mutation::VersionsAnew, 48),
+            (Mutation::WrongCount, 0),
+            (Mutation::FillBadGroup, 16),
+            (Mutation::RenumberTombstone, 352),
+        ]
     }
     /// Whichever worker is first at a cacheline goes first.
     fn keeps_queue_order(&self) -> bool {
@@ -148,7 +158,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     let workers = settings.parts.nvmq;
     let points = points_of(&tables, workers);
     let needs = needs(drive, &tables, workers);
-    super::check_room(&tables, std::iter::once(needs))?;
+    super::check_room(&tables, [("the firmware".to_owned(), needs)])?;
     prepare(&mut tables);
     let hardware = Hardware::reserve(&mut plan, drive, LinkDeal::one(1), false);
     let means = means(drive, settings, &tables);

@@ -121,9 +121,17 @@ impl Layer {
         }
     }
 
-    /// The part that a message is for, and, of those that are split into regions, the region.
-    fn addressee(&self, message: &Message) -> (Part, usize) {
-        match message {
+    /// The part that a message is for, and, of those that are split into regions, the region; none of what leaves for hardware.
+    fn addressee(&self, message: &Message) -> Option<(Part, usize)> {
+        Some(match message {
+            Message::Fetch(_)
+            | Message::Take(_)
+            | Message::Forward(_)
+            | Message::Transferred(_)
+            | Message::LockReply(_)
+            | Message::LockJoin(_)
+            | Message::LockSkipped(_)
+            | Message::QueueEased(_) => (Part::Nvmq, 0),
             Message::LockRequest(LockRequest { thread, .. })
             | Message::LockSkip(LockSkip { thread, .. })
             | Message::LockRelease(LockRelease { lock: LockId { thread, .. }, .. }) => {
@@ -139,12 +147,22 @@ impl Layer {
                 Asker::Cache => (Part::Cache, done.requester.index.into()),
                 Asker::Bgc => (Part::Bgc, 0),
                 Asker::Log => (Part::Log, 0),
-                // It leaves the thread.
-                Asker::Power => (Part::Nvmq, 0),
+                Asker::Power => return None,
                 Asker::Worker | Asker::Fil => unreachable!("they are of other architectures"),
             },
-            _ => (Part::Nvmq, 0),
-        }
+            Message::DoorbellsWritten(_)
+            | Message::Transfer(_)
+            | Message::ChannelRequest(_)
+            | Message::Posted(_)
+            | Message::QueueDealt(_)
+            | Message::Interrupt(_) => return None,
+            // The thread's own, and of other architectures.
+            Message::LockGranted(_)
+            | Message::WorkerIdle(_)
+            | Message::SubRequest(_)
+            | Message::ReclaimOrder(_)
+            | Message::EventPulled(_) => return None,
+        })
     }
 
     fn region(&self, request: &CacheRequest) -> usize {
@@ -166,9 +184,11 @@ impl Layer {
     }
 
     fn place(&self, message: &Message) -> usize {
-        let (part, region) = self.addressee(message);
-        let mut places = (0..self.members.len()).filter(|&at| self.members[at].part == part);
-        let first = places.next().unwrap_or_else(|| panic!("no part of this thread takes {message:?}"));
+        let taken = self.addressee(message).and_then(|(part, region)| {
+            let first = self.members.iter().position(|member| member.part == part)?;
+            Some((first, region))
+        });
+        let (first, region) = taken.unwrap_or_else(|| panic!("no part of this thread takes {message:?}"));
         match self.members[first].hold {
             Hold::Own(_) => first,
             Hold::Shared(_) => first + region,
@@ -177,8 +197,9 @@ impl Layer {
 
     /// Whether a message is a call: to a part of this thread, or to one that it shares.
     fn is_call(&self, to_this_stage: bool, message: &Message) -> bool {
-        let (part, _) = self.addressee(message);
-        to_this_stage || self.members.iter().any(|member| member.part == part && matches!(member.hold, Hold::Shared(_)))
+        let is_shared =
+            |(part, _)| self.members.iter().any(|member| member.part == part && matches!(member.hold, Hold::Shared(_)));
+        to_this_stage || self.addressee(message).is_some_and(is_shared)
     }
 
     /// Makes calls until none is left, a lock must be waited for, or the turn must be cut.
@@ -337,7 +358,7 @@ impl Stage<Firmware> for Layer {
     }
 
     fn prefetch(&self, message: &Message) -> Option<LineId> {
-        let (part, _) = self.addressee(message);
+        let (part, _) = self.addressee(message)?;
         let own = self.members.iter().filter(|member| member.part == part).filter_map(|member| match &member.hold {
             Hold::Own(stage) => stage.prefetch(message),
             _ => None,

@@ -47,10 +47,9 @@ impl Draw {
         let most = self.of(&[1, 6, 6, 6]);
         let groups = architecture.groups();
         groups.iter().fold(ThreadCounts::new(groups), |threads, group| {
-            // An instance has as many dies as any other.
-            let most = if group.name == "instance" { self.of(&[1, 2, 4]) } else { most };
+            let most = if group.shares_dies { self.of(&[1, 2, 4]) } else { most };
             let count = self.within(group.least.into()..=most.clamp(group.least.max(1), group.most).into());
-            let count = if group.name == "instance" { most.into() } else { count };
+            let count = if group.shares_dies { most.into() } else { count };
             threads.with(group.name, count as u16)
         })
     }

@@ -1,7 +1,7 @@
 //! Cases that once failed. They find what they found as long as what is drawn from their seeds stays what it was.
 
 use super::case::Case;
-use firmware::architecture::{ARCHITECTURES, find};
+use firmware::architecture::{DEFAULT, find};
 
 /// Those cases, in the order in which they failed.
 pub fn once_failed() -> [Case; 5] {
@@ -12,7 +12,7 @@ pub fn once_failed() -> [Case; 5] {
         // A log group whose rest was another block's pages, at their own offsets, was taken for one block's.
         Case::of_seed(41_175),
         // A thread that keeps pace asked for a victim that there was not, again and again, and the room owed to it was nobody's.
-        Case::of(920_158, ARCHITECTURES[0]),
+        Case::of(920_158, DEFAULT),
         // What was deallocated again was promised while the tombstone of the first time was still on its way to flash.
         named(700_199, "pipessd"),
         // Erases failed one after another while little was free, of groups that held more valid pages than others.

@@ -1,7 +1,7 @@
 //! A device small enough to fill and reclaim many times in a second: what checks and tests run on.
 
 use crate::{Controller, Device, Fill, LinkTiming, PowerBudget, Precondition, Session};
-use firmware::architecture::{ARCHITECTURES, Architecture, ThreadCounts};
+use firmware::architecture::{Architecture, DEFAULT, ThreadCounts};
 use firmware::{
     AddressSplit, BlockDeal, CacheSettings, DriveShape, FlashSettings, JournalSettings, LockSettings, MappingScheme,
     PartCounts, PipelineSettings, QueueAllocation, ReclaimSettings, Settings, VictimPolicy, Work,
@@ -38,7 +38,7 @@ pub struct Small {
 impl Default for Small {
     fn default() -> Self {
         Small {
-            architecture: ARCHITECTURES[0],
+            architecture: DEFAULT,
             seed: 1,
             fill: Fill::None,
             mapping: MappingScheme::Page,
@@ -48,25 +48,6 @@ impl Default for Small {
             page: Bytes(4096),
         }
     }
-}
-
-/// A few threads in each group.
-pub fn few(architecture: &dyn Architecture) -> ThreadCounts {
-    let few = [
-        ("instance", 4),
-        ("hil", 4),
-        ("ftl", 3),
-        ("nvmq", 4),
-        ("ilock", 2),
-        ("cache", 2),
-        ("trans", 2),
-        ("fcmd", 2),
-        ("fil", 2),
-    ];
-    let groups = architecture.groups();
-    let few =
-        few.into_iter().filter(|(name, few)| groups.iter().any(|group| group.name == *name && group.most >= *few));
-    few.fold(ThreadCounts::new(groups), |threads, (group, count)| threads.with(group, count))
 }
 
 impl Small {
@@ -148,7 +129,7 @@ impl Small {
             },
             mutation: None,
         };
-        let threads = few(self.architecture);
+        let threads = ThreadCounts::few(self.architecture.groups());
         self.architecture.settle(settings).staffed(self.architecture, threads)
     }
 

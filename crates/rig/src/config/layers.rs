@@ -42,8 +42,8 @@ pub struct Layers {
     files: Vec<Layer>,
     flags: Layer,
     sets: Layer,
-    /// Groups that have few threads where nobody says how many.
-    few: Vec<String>,
+    /// Whether groups have at most as many threads as the machine lends them, where nobody says how many.
+    as_lent: bool,
     /// A processor that is no file yet.
     processor: Option<Source>,
 }
@@ -159,18 +159,17 @@ impl Layers {
     /// # Errors
     /// The first key that is missing, of the wrong type, or refused by what it is for.
     pub fn resolve(self) -> Result<Resolved, ConfigError> {
-        self.resolve_with_few_threads(&[])
+        let resolved = self.resolved();
+        resolved.map_err(|error| self.explain(error, &|layers| layers.resolved().map(drop)))
     }
 
-    /// The same, for an architecture that has all of these groups with at most as many threads of each as the threads world has of this
-    /// machine's, where the user does not say how many.
+    /// The same, with at most as many threads as the threads world has of this machine's in each group that is [`ThreadGroup::lent`],
+    /// where the user does not say how many.
     ///
     /// # Errors
     /// As [`Layers::resolve`].
-    pub fn resolve_with_few_threads(mut self, groups: &[&str]) -> Result<Resolved, ConfigError> {
-        self.few = groups.iter().map(|group| (*group).to_owned()).collect();
-        let resolved = self.resolved();
-        resolved.map_err(|error| self.explain(error, &|layers| layers.resolved().map(drop)))
+    pub fn resolve_as_lent(self) -> Result<Resolved, ConfigError> {
+        Layers { as_lent: true, ..self }.resolve()
     }
 
     /// All that the user says, the lowest layer first.
@@ -180,7 +179,7 @@ impl Layers {
 
     /// These with nothing said but a layer.
     pub(super) fn only(&self, layer: Layer) -> Layers {
-        Layers { files: vec![layer], few: self.few.clone(), processor: self.processor.clone(), ..Layers::default() }
+        Layers { files: vec![layer], as_lent: self.as_lent, processor: self.processor.clone(), ..Layers::default() }
     }
 
     /// As [`Layers::resolve`], where an error is told of what was refused.
@@ -210,9 +209,9 @@ impl Layers {
         layered.lay(firmware_keys::architecture_layer(&bare, architecture)?);
         let left_out = drop_foreign(&mut user, &chosen, architecture);
         let kept = kept(&user, &chosen, (&bare, &layered), architecture)?;
-        if self.few.iter().all(|group| architecture.groups().iter().any(|known| known.name == *group)) {
+        if self.as_lent {
             let threads = chosen.within("run.world_threads", 1, THREADS_MAX)?;
-            layered.lay(few_threads(&layered, &self.few, threads)?);
+            layered.lay(lent_threads(&layered, architecture, threads)?);
         }
         let cores_are_given = schema().find("platform.cores").is_some_and(|key| user.iter().any(|(at, _)| *at == key));
         if cores_are_given {
@@ -251,15 +250,15 @@ fn required(layer: &Layer, table: &str) -> (Vec<&'static str>, Vec<&'static str>
     (names(given), names(lacking))
 }
 
-/// No more than `most` threads of these groups.
-fn few_threads(layered: &Layered, groups: &[String], most: u16) -> Result<Layer, ConfigError> {
-    let few = |group: &String| {
-        let key = format!("threads.{group}");
+/// No more than `most` threads of the groups that have as many as the machine lends.
+fn lent_threads(layered: &Layered, architecture: &dyn Architecture, most: u16) -> Result<Layer, ConfigError> {
+    let few = |group: &ThreadGroup| {
+        let key = format!("threads.{}", group.name);
         let count: u16 = layered.get(&key)?;
         let origin = layered.setting(&key).origin.clone();
         assign(&key, &count.min(most).to_string(), origin)
     };
-    groups.iter().map(few).collect()
+    architecture.groups().iter().filter(|group| group.lent).map(few).collect()
 }
 
 /// As many threads as cores that were chosen, of the groups that have one on each.

@@ -1,7 +1,7 @@
 //! Configuration as a whole: defaults, layers, messages, round trips, and input that nobody meant.
 
 use super::*;
-use firmware::architecture::{ARCHITECTURES, Materials};
+use firmware::architecture::{ARCHITECTURES, DEFAULT, Materials};
 use firmware::{LbaFormat, QueueAllocation};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -94,12 +94,17 @@ fn every_named_device_and_processor_resolves_and_comes_back_from_its_text() {
 }
 
 #[test]
+fn the_default_architecture_is_the_default_of_the_configuration() {
+    assert_eq!(Layers::new().resolve().unwrap().architecture.name(), DEFAULT.name());
+}
+
+#[test]
 fn the_small_device_can_be_drawn_by_every_architecture() {
     for architecture in ARCHITECTURES {
         let layers = Layers::new().flag("--device", "small").unwrap();
         let mut layers = layers.flag("--architecture", architecture.name()).unwrap();
         // An instance a channel.
-        if architecture.groups().iter().any(|group| group.name == "instance") {
+        if architecture.groups().iter().any(|group| group.shares_dies) {
             layers = layers.flag("--threads", "instance=4,fcmd=4").unwrap();
         }
         let resolved = layers.resolve().unwrap();
@@ -178,19 +183,20 @@ fn no_time_of_the_hardware_is_so_long_that_the_drive_seems_to_stand_still() {
 
 #[test]
 fn groups_have_few_threads_unless_the_user_says_how_many() {
-    let threads = |layers: Layers, groups: &[&str]| {
-        let resolved = layers.resolve_with_few_threads(groups).unwrap();
+    let threads = |resolved: Resolved| {
         let of = |group| resolved.settings.threads.of(group);
         (of("nvmq"), of("trans"), row(&resolved, "threads.nvmq").origin.to_string())
     };
-    let drawn = threads(Layers::new(), &[]);
+    let drawn = threads(Layers::new().resolve().unwrap());
     assert!(drawn.0 > 2 && drawn.1 > 2, "{drawn:?}");
-    assert_eq!(threads(Layers::new(), &["nvmq", "trans"]), (1, 1, drawn.2.clone()));
+    assert_eq!(threads(Layers::new().resolve_as_lent().unwrap()), (1, 1, drawn.2.clone()));
     let said = Layers::new().set("threads.trans=3").unwrap().set("run.world_threads=2").unwrap();
-    assert_eq!(threads(said, &["nvmq", "trans"]), (2, 3, drawn.2));
-    let other = Layers::new().flag("--architecture", "layered").unwrap();
-    let few = other.clone().resolve_with_few_threads(&["nvmq", "fcmd"]).unwrap();
-    assert_eq!(few.settings.threads.of("fcmd"), other.resolve().unwrap().settings.threads.of("fcmd"));
+    assert_eq!(threads(said.resolve_as_lent().unwrap()), (2, 3, drawn.2));
+    for other in ["layered", "naive", "many_layered", "pipessd", "tradition"] {
+        let other = Layers::new().flag("--architecture", other).unwrap();
+        let usual = other.clone().resolve().unwrap().settings.threads;
+        assert_eq!(other.resolve_as_lent().unwrap().settings.threads, usual, "their number is what it is about");
+    }
 }
 
 #[test]

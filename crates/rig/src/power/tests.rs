@@ -7,7 +7,7 @@ use crate::power::{Drained, PowerBudget};
 use crate::session::{Session, SessionError};
 use crate::{Device, Fill};
 use firmware::Mutation;
-use firmware::architecture::ARCHITECTURES;
+use firmware::architecture::DEFAULT;
 use flash::{ErrorModel, FaultSettings, ReadRetry, Suspend};
 use host::{Pace, Phase};
 use sim::Processor;
@@ -16,7 +16,7 @@ use workload::{Parameters, Pattern, Recipe};
 
 /// A full drive of one die with four planes, whose blocks are erased one by one and slowly, and which holds a buffer of a few pages.
 fn one_die() -> Device {
-    let small = Small { architecture: ARCHITECTURES[0], fill: Fill::Random { times: 3.0 }, ..Small::default() };
+    let small = Small { architecture: DEFAULT, fill: Fill::Random { times: 3.0 }, ..Small::default() };
     let mut device = small.device();
     device.drive.geometry = one_die_of(&device.drive.geometry);
     device.drive.namespaces = vec![u64::from(device.drive.geometry.page_count()) * 8 * 3 / 5];

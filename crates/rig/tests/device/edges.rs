@@ -2,7 +2,7 @@
 //! receiver that is far away lets it become as much as it can.
 
 use crate::media::failing;
-use crate::small::{Small, few, mixed, processor};
+use crate::small::{Small, mixed, processor};
 use firmware::FlashSettings;
 use firmware::architecture::{ARCHITECTURES, ThreadCounts, ThreadGroup, find};
 use flash::Suspend;
@@ -81,7 +81,7 @@ fn refused_commands_are_on_their_way_to_their_locks_no_more_than_others() {
     let small = Small { queues: 1, depth: 63, fill: Fill::Sequential, ..Small::default() };
     let architecture = small.architecture;
     let alone = |threads: ThreadCounts, group: &ThreadGroup| threads.with(group.name, 1);
-    let threads = architecture.groups().iter().fold(few(architecture), alone);
+    let threads = architecture.groups().iter().fold(ThreadCounts::few(architecture.groups()), alone);
     let mut device = Device { faults: Some(failing(0.0, 1.0)), ..small.device() };
     device.settings = device.settings.staffed(architecture, threads);
     let one_core = architecture.place(threads, 1).expect("a core");

@@ -53,6 +53,15 @@ fn every_architecture_answers_rightly_and_repeats() {
     }
 }
 
+/// It would never do anything, and nobody would see that.
+#[test]
+#[should_panic(expected = "a thread of fcmd has no part to run")]
+fn a_thread_without_a_part_is_not_drawn() {
+    let mut device = Small::default().device();
+    device.settings.parts.fcmd -= 1;
+    drop(device.draw());
+}
+
 /// However many more requests wait, dies that are full set the bound: their pages' way over the bus is theirs too.
 #[test]
 fn dies_that_are_full_are_named_as_the_limit() {

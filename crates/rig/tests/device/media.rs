@@ -2,7 +2,7 @@
 
 use crate::configured;
 use crate::small::{Small, budget, mixed, processor};
-use firmware::architecture::{ARCHITECTURES, Architecture};
+use firmware::architecture::{ARCHITECTURES, Architecture, DEFAULT};
 use firmware::{GroupState, MappingScheme, ReclaimSettings};
 use flash::{ErrorModel, FaultSettings, ReadRetry};
 use host::{Pace, Phase, Rounds};
@@ -265,7 +265,7 @@ fn timeless() -> sim::Processor {
 fn a_drive_that_loses_blocks_goes_on_while_it_has_others() {
     let hybrid = |log_blocks, data_blocks| MappingScheme::Hybrid { log_blocks, data_blocks };
     let page = ARCHITECTURES.iter().map(|&architecture| (architecture, MappingScheme::Page));
-    let others = [hybrid(1, 8), hybrid(4, 8)].map(|mapping| (ARCHITECTURES[0], mapping));
+    let others = [hybrid(1, 8), hybrid(4, 8)].map(|mapping| (DEFAULT, mapping));
     for (architecture, mapping) in page.chain(others).filter(|(architecture, _)| architecture.retires_blocks()) {
         for processor in [processor(), timeless()] {
             let small = Small { architecture, mapping, fill: Fill::Sequential, blocks: [64, 16], ..Small::default() };

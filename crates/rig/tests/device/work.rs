@@ -1,7 +1,7 @@
 //! The same work costs the same everywhere: what is priced is counted, kind by kind, over all architectures.
 
 use crate::small::{Small, processor};
-use firmware::architecture::{ARCHITECTURES, Architecture};
+use firmware::architecture::{ARCHITECTURES, Architecture, DEFAULT};
 use firmware::{AddressSplit, Work};
 use host::{Pace, Phase};
 use report::Summary;
@@ -88,7 +88,7 @@ fn a_transfer_is_resolved_once_and_started_once() {
 #[test]
 fn a_page_that_goes_to_trans_is_folded_once() {
     let run = |split| {
-        let small = written(ARCHITECTURES[0]);
+        let small = written(DEFAULT);
         let mut device = small.device();
         device.settings.split = split;
         let (done, summary) = count(&device, requests(&small, 0.0, 4096, small.sectors() / 8 * 2), Work::FoldAddress);
