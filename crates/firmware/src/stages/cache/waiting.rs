@@ -99,7 +99,7 @@ mod tests {
 
     const ENTRIES: usize = 4;
 
-    /// What becomes of a request that is tried: served or not, and whether its entry evicts something from then on, if it has a spare frame.
+    /// What becomes of a request that is tried: served or not, and whether its entry evicts from then on, if it has a spare frame.
     fn outcome(request: u32, tries: u32) -> (bool, bool) {
         let draw = request.wrapping_mul(0x9e37_79b9) ^ tries.wrapping_mul(0x85eb_ca6b);
         (draw & 0x100 > 0, draw & 0x400 > 0)
