@@ -13,7 +13,7 @@ use rig::config::{Layers, Payload, Resolved, World};
 use rig::{Door, DoorbellPath, Ended, Layout, Recovery, Service, ServiceError, ServiceSettings, Stop, Trust};
 use serde::Serialize;
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -135,8 +135,6 @@ impl ServeArguments {
         shell.heed_signals();
         let json = shell.json(self.shared.json.as_deref())?;
         let waits = |error| unusable(format!("signals cannot be waited for: {error}"), "");
-        // A write beyond the longest file that this process may have is then an error, as on a full disk, and not its end.
-        signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(waits)?;
         let waiting = Progress::wait(shell.watched, "recovering what the drive holds");
         let service = self.service(&resolved, door)?;
         drop(waiting);
