@@ -241,9 +241,15 @@ fn advice_on_configuration(error: &ConfigError) -> Option<String> {
     }
 }
 
+/// The text of a file that was read before. What is no file may have no end, or nothing more to say.
+fn text_again(file: &str) -> Option<String> {
+    let path = Path::new(file);
+    if path.is_file() { rig::config::read(path).ok() } else { None }
+}
+
 /// Whether a file that is no configuration describes a workload.
 fn is_workload(file: &str) -> bool {
-    rig::config::read(Path::new(file)).is_ok_and(|text| workload::Recipe::from_toml(&text).is_ok())
+    text_again(file).is_some_and(|text| workload::Recipe::from_toml(&text).is_ok())
 }
 
 /// The file that is refused as a configuration and describes a sweep or a search.
@@ -253,9 +259,9 @@ fn sweep_in_place_of_configuration(error: &ConfigError) -> Option<&str> {
     else {
         return None;
     };
-    let path = Path::new(&**file);
-    let is_search = || Placing::open(path).is_ok_and(|search| search.is_some());
-    (Experiment::open(path).is_ok() || is_search()).then_some(&**file)
+    let (path, text) = (Path::new(&**file), text_again(file)?);
+    let is_search = || Placing::of(path, &text).is_ok_and(|search| search.is_some());
+    (Experiment::of(path, &text).is_ok() || is_search()).then_some(&**file)
 }
 
 /// A trace where something else was expected.
