@@ -4,7 +4,7 @@ use crate::Shell;
 use crate::shell::Unsaid;
 use lab::{Experiment, LabError, Placing};
 use rig::config::{ConfigError, Origin};
-use rig::{BuildError, MediaFileError, PlanError, ServiceError, SessionError};
+use rig::{BuildError, MediaFileError, PlanError, Refusal, ServiceError, SessionError};
 use std::io;
 use std::path::Path;
 use thiserror::Error;
@@ -140,15 +140,8 @@ fn advice(error: &anyhow::Error) -> Option<String> {
     if let Some(error) = config(error) {
         return advice_on_configuration(error);
     }
-    if let Some(ServiceError::NotKept { error, .. }) = error.downcast_ref() {
-        let help = match error.as_str() {
-            rig::CUT => "see who cut it: what lay behind its end is lost, and what is left is not served again",
-            _ => {
-                "see whether its disk is full or fails, or who removed it; where it is, there is all that was answered as durable, and it \
-                 can be served again"
-            }
-        };
-        return Some(help.into());
+    if let Some(ServiceError::NotKept { refusal, .. }) = error.downcast_ref() {
+        return Some(advice_on_refusal(refusal).into());
     }
     if let Some(ServiceError::NotDurable { .. }) = error.downcast_ref() {
         return Some("its flash is worn out or full: what was answered as durable is there, and can be read when it is served again".into());
@@ -191,6 +184,18 @@ fn advice(error: &anyhow::Error) -> Option<String> {
             "this is a fault of the firmware or the model, not of the input; the same command and seed repeat it"
                 .into(),
         ),
+    }
+}
+
+/// What to do about a media file that takes no more.
+pub(crate) fn advice_on_refusal(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Removed => "see who removed it: what it held is gone with this process",
+        Refusal::Cut => "see who cut it: what lay behind its end is lost, and what is left is not served again",
+        Refusal::Damaged(_) => "see who else writes to it: what is left is not served again",
+        Refusal::System(_) => {
+            "see whether its disk is full or fails; there is all that was answered as durable, and it can be served again"
+        }
     }
 }
 

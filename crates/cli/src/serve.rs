@@ -2,7 +2,7 @@
 
 use crate::Shell;
 use crate::arguments::{ASKING_KEYS, Shared, note_idle_keys};
-use crate::failure::unusable;
+use crate::failure::{advice_on_refusal, unusable};
 use crate::keys::{note_openness, read_keys};
 use crate::progress::Progress;
 use crate::run::check_supported;
@@ -10,7 +10,10 @@ use crate::shell::Json;
 use clap::Args;
 use nvme::spec::fabrics::DISCOVERY_SUBSYSTEM;
 use rig::config::{Layers, Payload, Resolved, World};
-use rig::{Door, DoorbellPath, Ended, Layout, Recovery, Service, ServiceError, ServiceSettings, Stop, Trust};
+use rig::{
+    Door, DoorbellPath, Ended, Layout, Recovery, Refusal, Service, ServiceError, ServiceSettings, Stop,
+    Trust,
+};
 use serde::Serialize;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -266,7 +269,8 @@ impl ServeArguments {
             ("device", format!("{}: {}", resolved.device.name, resolved.device.summary)),
             ("subsystem", self.nqn.clone()),
         ];
-        rows.extend(self.media.as_ref().map(|file| ("contents", file.display().to_string())));
+        let new = if recovery.is_none() { ", which is new" } else { "" };
+        rows.extend(self.media.as_ref().map(|file| ("contents", format!("{}{new}", file.display()))));
         rows.extend(recovery.map(|recovery| ("recovered", found_again(recovery))));
         if let Some(address) = address {
             let (ip, port) = (address.ip(), address.port());
@@ -339,7 +343,7 @@ fn tell(shell: &mut Shell<'_>, json: Json, ended: &Ended) -> anyhow::Result<()> 
 }
 
 /// The drive's thread says so. Where nobody reads it, SMART says the same.
-fn warn_of_full(file: &Path, reserve: Bytes, refused: Option<&str>) {
+fn warn_of_full(file: &Path, reserve: Bytes, refused: Option<&Refusal>) {
     let why = refused.map_or_else(
         || {
             format!(
@@ -347,13 +351,15 @@ fn warn_of_full(file: &Path, reserve: Bytes, refused: Option<&str>) {
                 file.display()
             )
         },
-        |error| format!("{} could not be written ({error})", file.display()),
+        |refusal| format!("{} could not be written ({refusal})", file.display()),
     );
     let help = match refused {
-        Some(rig::CUT) => "end it, and see who cut its file: what is left of that is not served again",
-        _ => "end it, make room there, and serve it again",
+        None | Some(Refusal::System(_)) => "make room there, and serve it again",
+        Some(refusal) => advice_on_refusal(refusal),
     };
-    tell_aside(&format!("warning: {why}: the drive takes no more writes, and goes on reading\nhelp: {help}\n"));
+    tell_aside(&format!(
+        "warning: {why}: the drive takes no more writes, and goes on reading\nhelp: end it, and {help}\n"
+    ));
 }
 
 /// What files and assignments say of keys that are not read here, and why they are not.

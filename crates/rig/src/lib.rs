@@ -42,7 +42,7 @@ mod worlds;
 
 pub use build::{BuildError, Controller, Device};
 pub use hardware::{LinkTiming, Unanswered};
-pub use media_file::{CUT, MediaFileError};
+pub use media_file::{MediaFileError, Refusal};
 pub use meter::{Breakdown, Step};
 pub use plan::PlanError;
 pub use power::{Drained, PowerBudget, PowerError};

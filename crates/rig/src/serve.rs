@@ -4,7 +4,7 @@ use crate::build::{BuildError, Built, Device, Prepared};
 use crate::hardware::{MediaCounts, MediaTally};
 use crate::health::{Health, health};
 use crate::kept_namespaces::KeptNamespaces;
-use crate::media_file::{MediaFile, Past};
+use crate::media_file::{MediaFile, Past, Refusal};
 use crate::recovery::Recovery;
 use crate::session::{SessionError, check_ended};
 use crate::standing::Watch;
@@ -49,7 +49,7 @@ pub struct ServiceSettings {
 }
 
 /// Told once that no more writes are taken: what refused one, or nothing where room was running out.
-pub type OnFull = Box<dyn FnOnce(Option<&str>) + Send>;
+pub type OnFull = Box<dyn FnOnce(Option<&Refusal>) + Send>;
 
 /// A service that ended badly.
 #[derive(Debug, Error)]
@@ -67,12 +67,12 @@ pub enum ServiceError {
     #[error("the drive stopped: {0}")]
     Died(String),
     /// Its file refused a write, or could not be brought to the medium. It was read-only from then on, and ended in order.
-    #[error("{file}: {error}; what came to flash from then on is not in it")]
+    #[error("{file}: {refusal}; what came to flash from then on is not in it")]
     NotKept {
         /// The file.
         file: String,
-        /// What the system said.
-        error: String,
+        /// Why.
+        refusal: Refusal,
         /// What was done until the end.
         ended: Ended,
     },
@@ -285,8 +285,8 @@ impl Service {
 fn end_file(file: &MediaFile, ended: Ended) -> Result<Ended, ServiceError> {
     let closed = if ended.durable { file.close() } else { file.sync() };
     if let Err(error) = closed {
-        let error = file.refused().map_or_else(|| error.to_string(), str::to_owned);
-        return Err(ServiceError::NotKept { file: file.name(), error, ended });
+        let refusal = file.refused().cloned().unwrap_or_else(|| Refusal::System(error.to_string()));
+        return Err(ServiceError::NotKept { file: file.name(), refusal, ended });
     }
     if ended.durable { Ok(ended) } else { Err(ServiceError::NotDurable { file: file.name(), ended }) }
 }

@@ -10,6 +10,7 @@ mod idle;
 mod initiator;
 mod killed;
 mod killed_namespaces;
+mod lost_media;
 mod misplaced;
 #[path = "../../../rig/tests/served/monitor.rs"]
 #[expect(dead_code, reason = "the tests of what is served use more of it")]
