@@ -4,7 +4,7 @@ use crate::Shell;
 use crate::shell::Unsaid;
 use lab::{Experiment, LabError, Placing};
 use rig::config::{ConfigError, Origin};
-use rig::{BuildError, MediaFileError, PlanError, Refusal, ServiceError, SessionError};
+use rig::{BuildError, MediaFileError, NoThread, PlanError, Refusal, ServiceError, SessionError};
 use std::io;
 use std::path::Path;
 use thiserror::Error;
@@ -127,6 +127,10 @@ fn code(error: &anyhow::Error) -> u8 {
     if session(error).is_none_or(SessionError::is_input) { UNUSABLE } else { FAULT }
 }
 
+/// What may help where the system starts no more threads.
+const NO_THREAD: &str = "see how many threads there may be (`ulimit -u`, TasksMax of a service, --pids-limit of a container), and how much \
+                         memory (`ulimit -v`)";
+
 fn advice(error: &anyhow::Error) -> Option<String> {
     if let Some(Unusable { help, .. }) = error.downcast_ref() {
         return (!help.is_empty()).then(|| help.clone());
@@ -155,7 +159,11 @@ fn advice(error: &anyhow::Error) -> Option<String> {
     if let Some(error) = error.downcast_ref::<TraceError>() {
         return advice_on_trace(error);
     }
+    if error.is::<NoThread>() {
+        return Some(NO_THREAD.into());
+    }
     match session(error)? {
+        SessionError::NoThread(_) => Some(NO_THREAD.into()),
         SessionError::Build(BuildError::MediaFile(error)) => advice_on_media_file(error),
         SessionError::Build(BuildError::Memory(_)) => {
             Some("fewer queues (--queues) or shorter transfers (controller.transfer_bytes) need less".into())

@@ -11,8 +11,8 @@ use clap::Args;
 use nvme::spec::fabrics::DISCOVERY_SUBSYSTEM;
 use rig::config::{Layers, Payload, Resolved, World};
 use rig::{
-    Door, DoorbellPath, Ended, Layout, Recovery, Refusal, Service, ServiceError, ServiceSettings, Stop,
-    Trust,
+    Door, DoorbellPath, Ended, Layout, NoThread, Recovery, Refusal, Service, ServiceError, ServiceSettings, Stop,
+    Trust, start,
 };
 use serde::Serialize;
 use serde_json::json;
@@ -23,7 +23,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, Scope};
 use std::time::Duration;
 use units::Bytes;
 
@@ -142,23 +143,24 @@ impl ServeArguments {
         let service = self.service(&resolved, door)?;
         drop(waiting);
         let stop = service.stop();
-        let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(waits)?;
+        let signals = Signals::new([SIGINT, SIGTERM]).map_err(waits)?;
         let handle = signals.handle();
         let metrics = metrics.map(|address| service.metrics(address)).transpose()?;
         let shown = metrics.as_ref().map(rig::Metrics::address).transpose()?;
         let end_metrics = metrics.as_ref().map(rig::Metrics::ender).transpose()?;
-        self.introduce(shell, &resolved, service.recovery(), (service.address(), shown))?;
         let ended = thread::scope(|scope| {
-            scope.spawn(move || heed(&mut signals, &stop));
-            metrics.map(|metrics| scope.spawn(move || metrics.run()));
-            let ended = service.run();
+            // Before anybody is told where it listens.
+            let begun = begin(scope, signals, stop, metrics).map_err(anyhow::Error::from);
+            let told =
+                begun.and_then(|()| self.introduce(shell, &resolved, service.recovery(), (service.address(), shown)));
+            let ended = told.map(|()| service.run());
             handle.close();
             if let Some(end) = end_metrics {
                 end();
             }
             ended
         });
-        let (ended, refused) = match ended {
+        let (ended, refused) = match ended? {
             Err(error @ (ServiceError::NotKept { ended, .. } | ServiceError::NotDurable { ended, .. })) => {
                 (ended, Some(error))
             }
@@ -288,15 +290,36 @@ impl ServeArguments {
     }
 }
 
+/// Starts who shows the figures, and who ends the service on a signal and says what is waited for then: when it is to end, threads may be
+/// out.
+fn begin<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    mut signals: Signals,
+    stop: Stop,
+    metrics: Option<rig::Metrics>,
+) -> Result<(), NoThread> {
+    let (ending, ends) = mpsc::channel();
+    let is_told = Arc::new(AtomicBool::new(false));
+    let heeded = is_told.clone();
+    if let Some(metrics) = metrics {
+        start(scope, "metrics", move || metrics.run())?;
+    }
+    start(scope, "ending", move || tell_waiting(&ends, &is_told))?;
+    start(scope, "signals", move || heed(&mut signals, &stop, &ending, &heeded))?;
+    Ok(())
+}
+
+/// How long an end may take that needs no words.
+const SOON: Duration = Duration::from_secs(1);
+
 /// Ends the service at the first signal, and the process at one that comes after it was said what that does: who ends it by one act may
 /// send two signals, as `timeout` does.
-fn heed(signals: &mut Signals, stop: &Stop) {
-    let is_told = Arc::new(AtomicBool::new(false));
+fn heed(signals: &mut Signals, stop: &Stop, ending: &Sender<()>, is_told: &AtomicBool) {
     for (count, _) in signals.forever().enumerate() {
         if count == 0 {
             stop.stop();
-            let is_told = is_told.clone();
-            thread::spawn(move || tell_waiting(&is_told));
+            // Who says so ends after this.
+            let _ = ending.send(());
         } else if is_told.load(Ordering::Acquire) {
             tell_aside("ended at once: what was not durable is lost\n");
             std::process::exit(1);
@@ -304,9 +327,12 @@ fn heed(signals: &mut Signals, stop: &Stop) {
     }
 }
 
-/// Says what is waited for, unless it is over soon.
-fn tell_waiting(is_told: &AtomicBool) {
-    thread::sleep(Duration::from_secs(1));
+/// Says what is waited for once the service ends, unless that is over soon: nobody heeds signals then.
+fn tell_waiting(ends: &Receiver<()>, is_told: &AtomicBool) {
+    let goes_on = ends.recv().is_ok() && ends.recv_timeout(SOON) == Err(RecvTimeoutError::Timeout);
+    if !goes_on {
+        return;
+    }
     // Before it is said, so that whoever has read it is heeded.
     is_told.store(true, Ordering::Release);
     tell_aside(
@@ -427,7 +453,7 @@ pub(crate) fn is_fault(error: &ServiceError) -> bool {
                 | rig::ServeError::Socket { .. }
                 | rig::ServeError::Files { .. }
                 | rig::ServeError::Wait(_)
-        ) | ServiceError::Session(rig::SessionError::Build(_))
+        ) | ServiceError::Session(rig::SessionError::Build(_) | rig::SessionError::NoThread(_))
             | ServiceError::TooManyQueues(_)
     )
 }

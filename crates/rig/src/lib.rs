@@ -55,6 +55,6 @@ pub use target::{
     Door, DoorbellPath, Ended, HasRoom, Keys, KnownHost, Metrics, Pair, Patience, Secret, SecretError, ServeError,
     Stop, TlsKey, TlsKeyError, Trust,
 };
-pub use threads::{Apart, Layout};
+pub use threads::{Apart, Layout, NoThread, start, together};
 pub use timeline::Drawn;
 pub use worlds::run_on_threads;

@@ -16,6 +16,7 @@ mod misplaced;
 #[expect(dead_code, reason = "the tests of what is served use more of it")]
 mod monitor;
 mod months;
+mod no_threads;
 mod out_of_files;
 mod promises;
 mod real_traces;
