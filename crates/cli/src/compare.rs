@@ -6,7 +6,8 @@ use anyhow::Context as _;
 use clap::Args;
 use report::{Figure, Named, Summary, compare, figures, runs_csv};
 use serde::{Deserialize, Serialize};
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// What `compare` is told.
@@ -145,16 +146,36 @@ impl CompareArguments {
     }
 }
 
+/// The longest result that is read, in bytes: one of two phases with all the intervals that there may be is shorter. A device or a pipe may
+/// have no end.
+const LONGEST: u64 = 1 << 30;
+
+const NO_OBJECT: &str = "no JSON object";
+
+/// The text of a file that may be a result, as far as its beginning says.
+fn text_of(path: &Path) -> io::Result<String> {
+    let mut file = BufReader::new(File::open(path)?).take(LONGEST + 1);
+    let begins = file.fill_buf()?.trim_ascii_start();
+    if begins.first().is_some_and(|byte| *byte != b'{') {
+        return Err(io::Error::other(NO_OBJECT));
+    }
+    let mut text = String::new();
+    match file.read_to_string(&mut text)? as u64 {
+        LONGEST.. => Err(io::Error::other("it goes on beyond a gibibyte")),
+        _ => Ok(text),
+    }
+}
+
 fn read(path: &Path) -> anyhow::Result<Kept> {
     let refused = |said: String| {
         let help = "--json FILE of run and replay writes what this reads";
         unusable(format!("{}: {said}", path.display()), help)
     };
-    let text = std::fs::read_to_string(path).map_err(|error| refused(format!("{error}; expected a result")))?;
+    let text = text_of(path).map_err(|error| refused(format!("{error}; expected the result of a run")))?;
     let unread = |error| refused(format!("{error}; expected the result of a run"));
     let value: serde_json::Value = serde_json::from_str(&text).map_err(unread)?;
     if !value.is_object() {
-        return Err(refused("no JSON object; expected the result of a run".into()));
+        return Err(refused(format!("{NO_OBJECT}; expected the result of a run")));
     }
     let Beside { mut phases, fault } = serde_json::from_str(&text).map_err(unread)?;
     if let Some(fault) = fault {

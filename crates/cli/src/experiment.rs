@@ -53,7 +53,7 @@ pub(crate) struct Carried {
     /// Folder for NAME.json, NAME.csv, NAME.svg, and for finished runs, which are not run again
     #[arg(long, value_name = "DIR", default_value = "results")]
     out: PathBuf,
-    /// Runs side by side; a run takes up to 2 GiB of memory [default: the machine's cores]
+    /// Runs side by side, where the system starts so many threads; a run takes up to 2 GiB of memory [default: the machine's cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
     /// Folder of block traces that are replayed beside the generated workloads of the same name or family
@@ -82,10 +82,12 @@ impl ExperimentArguments {
 
 impl SweepArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
-        if let Some(placing) = Placing::open(&self.file)? {
+        // Read once: a pipe says it once.
+        let text = rig::config::read(&self.file).map_err(LabError::from)?;
+        if let Some(placing) = Placing::of(&self.file, &text)? {
             return self.place(shell, &placing);
         }
-        let experiment = Experiment::open(&self.file)?;
+        let experiment = Experiment::of(&self.file, &text)?;
         self.shared.carry_out(shell, Some(&self.file), &[experiment], self.quick, false)
     }
 }

@@ -4,7 +4,7 @@ use crate::Shell;
 use crate::shell::Unsaid;
 use lab::{Experiment, LabError, Placing};
 use rig::config::{ConfigError, Origin};
-use rig::{BuildError, MediaFileError, PlanError, ServiceError, SessionError};
+use rig::{BuildError, MediaFileError, NoThread, PlanError, Refusal, ServiceError, SessionError};
 use std::io;
 use std::path::Path;
 use thiserror::Error;
@@ -127,6 +127,10 @@ fn code(error: &anyhow::Error) -> u8 {
     if session(error).is_none_or(SessionError::is_input) { UNUSABLE } else { FAULT }
 }
 
+/// What may help where the system starts no more threads.
+const NO_THREAD: &str = "see how many threads there may be (`ulimit -u`, TasksMax of a service, --pids-limit of a container), and how much \
+                         memory (`ulimit -v`)";
+
 fn advice(error: &anyhow::Error) -> Option<String> {
     if let Some(Unusable { help, .. }) = error.downcast_ref() {
         return (!help.is_empty()).then(|| help.clone());
@@ -140,15 +144,8 @@ fn advice(error: &anyhow::Error) -> Option<String> {
     if let Some(error) = config(error) {
         return advice_on_configuration(error);
     }
-    if let Some(ServiceError::NotKept { error, .. }) = error.downcast_ref() {
-        let help = match error.as_str() {
-            rig::CUT => "see who cut it: what lay behind its end is lost, and what is left is not served again",
-            _ => {
-                "see whether its disk is full or fails, or who removed it; where it is, there is all that was answered as durable, and it \
-                 can be served again"
-            }
-        };
-        return Some(help.into());
+    if let Some(ServiceError::NotKept { refusal, .. }) = error.downcast_ref() {
+        return Some(advice_on_refusal(refusal).into());
     }
     if let Some(ServiceError::NotDurable { .. }) = error.downcast_ref() {
         return Some("its flash is worn out or full: what was answered as durable is there, and can be read when it is served again".into());
@@ -162,7 +159,11 @@ fn advice(error: &anyhow::Error) -> Option<String> {
     if let Some(error) = error.downcast_ref::<TraceError>() {
         return advice_on_trace(error);
     }
+    if error.is::<NoThread>() {
+        return Some(NO_THREAD.into());
+    }
     match session(error)? {
+        SessionError::NoThread(_) => Some(NO_THREAD.into()),
         SessionError::Build(BuildError::MediaFile(error)) => advice_on_media_file(error),
         SessionError::Build(BuildError::Memory(_)) => {
             Some("fewer queues (--queues) or shorter transfers (controller.transfer_bytes) need less".into())
@@ -191,6 +192,18 @@ fn advice(error: &anyhow::Error) -> Option<String> {
             "this is a fault of the firmware or the model, not of the input; the same command and seed repeat it"
                 .into(),
         ),
+    }
+}
+
+/// What to do about a media file that takes no more.
+pub(crate) fn advice_on_refusal(refusal: &Refusal) -> &'static str {
+    match refusal {
+        Refusal::Removed => "see who removed it: what it held is gone with this process",
+        Refusal::Cut => "see who cut it: what lay behind its end is lost, and what is left is not served again",
+        Refusal::Damaged(_) => "see who else writes to it: what is left is not served again",
+        Refusal::System(_) => {
+            "see whether its disk is full or fails; there is all that was answered as durable, and it can be served again"
+        }
     }
 }
 
@@ -241,9 +254,15 @@ fn advice_on_configuration(error: &ConfigError) -> Option<String> {
     }
 }
 
+/// The text of a file that was read before. What is no file may have no end, or nothing more to say.
+fn text_again(file: &str) -> Option<String> {
+    let path = Path::new(file);
+    if path.is_file() { rig::config::read(path).ok() } else { None }
+}
+
 /// Whether a file that is no configuration describes a workload.
 fn is_workload(file: &str) -> bool {
-    rig::config::read(Path::new(file)).is_ok_and(|text| workload::Recipe::from_toml(&text).is_ok())
+    text_again(file).is_some_and(|text| workload::Recipe::from_toml(&text).is_ok())
 }
 
 /// The file that is refused as a configuration and describes a sweep or a search.
@@ -253,9 +272,9 @@ fn sweep_in_place_of_configuration(error: &ConfigError) -> Option<&str> {
     else {
         return None;
     };
-    let path = Path::new(&**file);
-    let is_search = || Placing::open(path).is_ok_and(|search| search.is_some());
-    (Experiment::open(path).is_ok() || is_search()).then_some(&**file)
+    let (path, text) = (Path::new(&**file), text_again(file)?);
+    let is_search = || Placing::of(path, &text).is_ok_and(|search| search.is_some());
+    (Experiment::of(path, &text).is_ok() || is_search()).then_some(&**file)
 }
 
 /// A trace where something else was expected.

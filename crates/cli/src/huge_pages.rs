@@ -9,8 +9,10 @@ use std::ffi::OsString;
 /// The environment variable of the allocator's tunables (glibc 2.35 and later; earlier ones ignore what they do not know).
 const TUNABLES: &str = "GLIBC_TUNABLES";
 
-/// Transparent huge pages for memory of the allocator, where the kernel gives them to who asks.
-const HUGE: &str = "glibc.malloc.hugetlb=1";
+/// Transparent huge pages for memory of the allocator, where the kernel gives them to who asks; and what has a mebibyte or more is a piece
+/// of memory by itself, which goes back when it is freed. Else the allocator would keep the tables of a drive that is gone among what
+/// stays of it, and those of the next may not fit there: each of the runs of a sweep would take more.
+const SET: &str = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_threshold=1048576";
 
 /// The verbs that have large drives.
 const VERBS: [&str; 6] = ["run", "replay", "experiment", "sweep", "bench", "serve"];
@@ -34,7 +36,7 @@ fn begin_anew(arguments: &[OsString]) {
     use std::os::unix::process::CommandExt;
     let (Ok(program), Some((name, rest))) = (std::env::current_exe(), arguments.split_first()) else { return };
     // It returns only where it failed; then the program goes on as it is.
-    let _ = std::process::Command::new(program).arg0(name).args(rest).env(TUNABLES, HUGE).exec();
+    let _ = std::process::Command::new(program).arg0(name).args(rest).env(TUNABLES, SET).exec();
 }
 
 #[cfg(not(unix))]

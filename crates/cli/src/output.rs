@@ -10,7 +10,7 @@ use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, mpsc};
 use std::thread;
 
 /// The files that a command names: what is written must be none that is read, nor written twice.
@@ -108,13 +108,17 @@ impl FileId {
 
 /// A thread that waits for a signal, and then takes away what is not finished.
 static WATCHED: LazyLock<()> = LazyLock::new(|| {
-    // Without it unfinished files stay behind.
-    let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else { return };
-    thread::spawn(move || {
+    let (waits, does_wait) = mpsc::channel();
+    let wait = move || {
+        let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) else { return };
+        let _ = waits.send(());
         for signal in signals.forever() {
             remove_unfinished();
             // The program ends as it would have ended.
             let _ = emulate_default_handler(signal);
         }
-    });
+    };
+    // Without it unfinished files stay behind, and signals do what they do.
+    let _ = thread::Builder::new().spawn(wait);
+    let _ = does_wait.recv();
 });

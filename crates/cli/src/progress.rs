@@ -4,7 +4,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use rig::Session;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 /// How often the line is drawn.
@@ -13,8 +13,7 @@ const EVERY: Duration = Duration::from_millis(100);
 /// A line that follows a run until it is dropped.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    over: Arc<AtomicBool>,
-    drawer: Option<JoinHandle<()>>,
+    drawer: Drawer,
 }
 
 impl Progress {
@@ -41,38 +40,62 @@ impl Progress {
     }
 
     fn draw(watched: bool, bar: ProgressBar, completed: Option<Arc<AtomicU64>>) -> Progress {
-        let over = Arc::new(AtomicBool::new(false));
-        let (drawn, seen) = (bar.clone(), over.clone());
-        let draw = move || {
-            while !seen.load(Ordering::Relaxed) {
-                match &completed {
-                    Some(completed) => {
-                        // A few more are on their way when the last one that counts is answered.
-                        let most = drawn.length().filter(|&length| length > 0).unwrap_or(u64::MAX);
-                        drawn.set_position(completed.load(Ordering::Relaxed).min(most));
-                    }
-                    None => drawn.tick(),
-                }
-                std::thread::park_timeout(EVERY);
+        let drawn = bar.clone();
+        let draw = move || match &completed {
+            Some(completed) => {
+                // A few more are on their way when the last one that counts is answered.
+                let most = drawn.length().filter(|&length| length > 0).unwrap_or(u64::MAX);
+                drawn.set_position(completed.load(Ordering::Relaxed).min(most));
             }
-            drawn.finish_and_clear();
+            None => drawn.tick(),
         };
-        Progress { bar, over, drawer: watched.then(|| std::thread::spawn(draw)) }
+        Progress { bar, drawer: Drawer::start(watched, draw) }
     }
 
     /// Writes something else where the line stands.
     pub(crate) fn beside<R>(&self, write: impl FnOnce() -> R) -> R {
-        if self.drawer.is_some() { self.bar.suspend(write) } else { write() }
+        if self.drawer.draws() { self.bar.suspend(write) } else { write() }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
+        if self.drawer.draws() {
+            self.drawer.end();
+            self.bar.finish_and_clear();
+        }
+    }
+}
+
+/// A thread that draws a line now and then until it is ended. Where nobody watches, or the system starts none, there is none.
+struct Drawer {
+    over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drawer {
+    fn start(watched: bool, draw: impl Fn() + Send + 'static) -> Drawer {
+        let over = Arc::new(AtomicBool::new(false));
+        let seen = over.clone();
+        let go_on = move || {
+            while !seen.load(Ordering::Relaxed) {
+                draw();
+                std::thread::park_timeout(EVERY);
+            }
+        };
+        Drawer { over, thread: if watched { Builder::new().spawn(go_on).ok() } else { None } }
+    }
+
+    fn draws(&self) -> bool {
+        self.thread.is_some()
+    }
+
+    fn end(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        if let Some(drawer) = self.drawer.take() {
-            drawer.thread().unpark();
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
             // A line that could not be drawn is no reason to fail.
-            let _ = drawer.join();
+            let _ = thread.join();
         }
     }
 }
@@ -80,6 +103,7 @@ impl Drop for Progress {
 /// A line that counts the runs of an experiment.
 pub(crate) struct Runs {
     bar: ProgressBar,
+    drawer: Drawer,
 }
 
 impl Runs {
@@ -88,10 +112,8 @@ impl Runs {
         let bar = if watched { ProgressBar::new(0) } else { ProgressBar::hidden() };
         bar.set_style(ProgressStyle::with_template("{prefix} {spinner} {elapsed}").expect("a template of ours"));
         bar.set_prefix(name.to_owned());
-        if watched {
-            bar.enable_steady_tick(EVERY);
-        }
-        Runs { bar }
+        let drawn = bar.clone();
+        Runs { bar, drawer: Drawer::start(watched, move || drawn.tick()) }
     }
 
     /// Counts the placements that a search has judged: how many there will be, it cannot say.
@@ -134,6 +156,7 @@ impl Runs {
 
 impl Drop for Runs {
     fn drop(&mut self) {
+        self.drawer.end();
         self.bar.finish_and_clear();
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::Shell;
 use crate::arguments::{ASKING_KEYS, Shared, note_idle_keys};
-use crate::failure::unusable;
+use crate::failure::{advice_on_refusal, unusable};
 use crate::keys::{note_openness, read_keys};
 use crate::progress::Progress;
 use crate::run::check_supported;
@@ -10,17 +10,21 @@ use crate::shell::Json;
 use clap::Args;
 use nvme::spec::fabrics::DISCOVERY_SUBSYSTEM;
 use rig::config::{Layers, Payload, Resolved, World};
-use rig::{Door, DoorbellPath, Ended, Layout, Recovery, Service, ServiceError, ServiceSettings, Stop, Trust};
+use rig::{
+    Door, DoorbellPath, Ended, Layout, NoThread, Recovery, Refusal, Service, ServiceError, ServiceSettings, Stop,
+    Trust, start,
+};
 use serde::Serialize;
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, Scope};
 use std::time::Duration;
 use units::Bytes;
 
@@ -130,29 +134,28 @@ impl ServeArguments {
         shell.heed_signals();
         let json = shell.json(self.shared.json.as_deref())?;
         let waits = |error| unusable(format!("signals cannot be waited for: {error}"), "");
-        // A write beyond the longest file that this process may have is then an error, as on a full disk, and not its end.
-        signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(waits)?;
         let waiting = Progress::wait(shell.watched, "recovering what the drive holds");
         let service = self.service(&resolved, door)?;
         drop(waiting);
         let stop = service.stop();
-        let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(waits)?;
+        let signals = Signals::new([SIGINT, SIGTERM]).map_err(waits)?;
         let handle = signals.handle();
         let metrics = metrics.map(|address| service.metrics(address)).transpose()?;
         let shown = metrics.as_ref().map(rig::Metrics::address).transpose()?;
         let end_metrics = metrics.as_ref().map(rig::Metrics::ender).transpose()?;
-        self.introduce(shell, &resolved, service.recovery(), (service.address(), shown))?;
         let ended = thread::scope(|scope| {
-            scope.spawn(move || heed(&mut signals, &stop));
-            metrics.map(|metrics| scope.spawn(move || metrics.run()));
-            let ended = service.run();
+            // Before anybody is told where it listens.
+            let begun = begin(scope, signals, stop, metrics).map_err(anyhow::Error::from);
+            let told =
+                begun.and_then(|()| self.introduce(shell, &resolved, service.recovery(), (service.address(), shown)));
+            let ended = told.map(|()| service.run());
             handle.close();
             if let Some(end) = end_metrics {
                 end();
             }
             ended
         });
-        let (ended, refused) = match ended {
+        let (ended, refused) = match ended? {
             Err(error @ (ServiceError::NotKept { ended, .. } | ServiceError::NotDurable { ended, .. })) => {
                 (ended, Some(error))
             }
@@ -263,7 +266,8 @@ impl ServeArguments {
             ("device", format!("{}: {}", resolved.device.name, resolved.device.summary)),
             ("subsystem", self.nqn.clone()),
         ];
-        rows.extend(self.media.as_ref().map(|file| ("contents", file.display().to_string())));
+        let new = if recovery.is_none() { ", which is new" } else { "" };
+        rows.extend(self.media.as_ref().map(|file| ("contents", format!("{}{new}", file.display()))));
         rows.extend(recovery.map(|recovery| ("recovered", found_again(recovery))));
         if let Some(address) = address {
             let (ip, port) = (address.ip(), address.port());
@@ -281,15 +285,36 @@ impl ServeArguments {
     }
 }
 
+/// Starts who shows the figures, and who ends the service on a signal and says what is waited for then: when it is to end, threads may be
+/// out.
+fn begin<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    mut signals: Signals,
+    stop: Stop,
+    metrics: Option<rig::Metrics>,
+) -> Result<(), NoThread> {
+    let (ending, ends) = mpsc::channel();
+    let is_told = Arc::new(AtomicBool::new(false));
+    let heeded = is_told.clone();
+    if let Some(metrics) = metrics {
+        start(scope, "metrics", move || metrics.run())?;
+    }
+    start(scope, "ending", move || tell_waiting(&ends, &is_told))?;
+    start(scope, "signals", move || heed(&mut signals, &stop, &ending, &heeded))?;
+    Ok(())
+}
+
+/// How long an end may take that needs no words.
+const SOON: Duration = Duration::from_secs(1);
+
 /// Ends the service at the first signal, and the process at one that comes after it was said what that does: who ends it by one act may
 /// send two signals, as `timeout` does.
-fn heed(signals: &mut Signals, stop: &Stop) {
-    let is_told = Arc::new(AtomicBool::new(false));
+fn heed(signals: &mut Signals, stop: &Stop, ending: &Sender<()>, is_told: &AtomicBool) {
     for (count, _) in signals.forever().enumerate() {
         if count == 0 {
             stop.stop();
-            let is_told = is_told.clone();
-            thread::spawn(move || tell_waiting(&is_told));
+            // Who says so ends after this.
+            let _ = ending.send(());
         } else if is_told.load(Ordering::Acquire) {
             tell_aside("ended at once: what was not durable is lost\n");
             std::process::exit(1);
@@ -297,9 +322,12 @@ fn heed(signals: &mut Signals, stop: &Stop) {
     }
 }
 
-/// Says what is waited for, unless it is over soon.
-fn tell_waiting(is_told: &AtomicBool) {
-    thread::sleep(Duration::from_secs(1));
+/// Says what is waited for once the service ends, unless that is over soon: nobody heeds signals then.
+fn tell_waiting(ends: &Receiver<()>, is_told: &AtomicBool) {
+    let goes_on = ends.recv().is_ok() && ends.recv_timeout(SOON) == Err(RecvTimeoutError::Timeout);
+    if !goes_on {
+        return;
+    }
     // Before it is said, so that whoever has read it is heeded.
     is_told.store(true, Ordering::Release);
     tell_aside(
@@ -336,7 +364,7 @@ fn tell(shell: &mut Shell<'_>, json: Json, ended: &Ended) -> anyhow::Result<()> 
 }
 
 /// The drive's thread says so. Where nobody reads it, SMART says the same.
-fn warn_of_full(file: &Path, reserve: Bytes, refused: Option<&str>) {
+fn warn_of_full(file: &Path, reserve: Bytes, refused: Option<&Refusal>) {
     let why = refused.map_or_else(
         || {
             format!(
@@ -344,13 +372,15 @@ fn warn_of_full(file: &Path, reserve: Bytes, refused: Option<&str>) {
                 file.display()
             )
         },
-        |error| format!("{} could not be written ({error})", file.display()),
+        |refusal| format!("{} could not be written ({refusal})", file.display()),
     );
     let help = match refused {
-        Some(rig::CUT) => "end it, and see who cut its file: what is left of that is not served again",
-        _ => "end it, make room there, and serve it again",
+        None | Some(Refusal::System(_)) => "make room there, and serve it again",
+        Some(refusal) => advice_on_refusal(refusal),
     };
-    tell_aside(&format!("warning: {why}: the drive takes no more writes, and goes on reading\nhelp: {help}\n"));
+    tell_aside(&format!(
+        "warning: {why}: the drive takes no more writes, and goes on reading\nhelp: end it, and {help}\n"
+    ));
 }
 
 /// What files and assignments say of keys that are not read here, and why they are not.
@@ -418,7 +448,7 @@ pub(crate) fn is_fault(error: &ServiceError) -> bool {
                 | rig::ServeError::Socket { .. }
                 | rig::ServeError::Files { .. }
                 | rig::ServeError::Wait(_)
-        ) | ServiceError::Session(rig::SessionError::Build(_))
+        ) | ServiceError::Session(rig::SessionError::Build(_) | rig::SessionError::NoThread(_))
             | ServiceError::TooManyQueues(_)
     )
 }

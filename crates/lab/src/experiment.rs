@@ -187,15 +187,13 @@ impl Experiment {
         }
     }
 
-    /// The experiment of a user's file, named as the file.
+    /// The experiment of a user's file of this text, named as the file.
     ///
     /// # Errors
-    /// Unreadable, not TOML, or a key that cannot be used.
-    pub fn open(path: &Path) -> Result<Experiment, LabError> {
-        let file = path.display().to_string();
-        let text = rig::config::read(path)?;
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        Experiment::read(&name, &file, &text)
+    /// Not TOML, or a key that cannot be used.
+    pub fn of(path: &Path, text: &str) -> Result<Experiment, LabError> {
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        Experiment::read(&name, &path.display().to_string(), text)
     }
 
     /// The experiment of a text; `file` stands for its path in messages.

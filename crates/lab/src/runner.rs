@@ -25,7 +25,7 @@ pub struct Orders<'a> {
     pub size: Size,
     /// `KEY=VALUE`, over everything that the file says.
     pub sets: &'a [String],
-    /// Runs side by side.
+    /// Runs side by side, where the system starts so many threads.
     pub jobs: usize,
     /// Where finished runs are kept and looked for.
     pub out: Option<&'a Path>,
@@ -148,18 +148,14 @@ impl Crew<'_> {
     fn work<'t>(&self, tasks: &'t [Task]) -> Result<Vec<Ran<'t>>, LabError> {
         let next = AtomicUsize::new(0);
         let results: Vec<Place<'t>> = tasks.iter().map(|_| Mutex::new(None)).collect();
-        std::thread::scope(|scope| {
-            for _ in 0..self.orders.jobs.clamp(1, tasks.len().max(1)) {
-                scope.spawn(|| {
-                    while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let result = self.task(task);
-                        if result.is_err() {
-                            next.store(tasks.len(), Ordering::Relaxed);
-                        }
-                        let index = tasks.iter().position(|other| std::ptr::eq(other, task)).expect("one of them");
-                        *results[index].lock().expect("nobody panics with it") = Some(result);
-                    }
-                });
+        rig::together(self.orders.jobs.min(tasks.len()), || {
+            while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let result = self.task(task);
+                if result.is_err() {
+                    next.store(tasks.len(), Ordering::Relaxed);
+                }
+                let index = tasks.iter().position(|other| std::ptr::eq(other, task)).expect("one of them");
+                *results[index].lock().expect("nobody panics with it") = Some(result);
             }
         });
         let results = results.into_iter().filter_map(|result| result.into_inner().expect("nobody panics with it"));

@@ -42,7 +42,7 @@ mod worlds;
 
 pub use build::{BuildError, Controller, Device};
 pub use hardware::{LinkTiming, Unanswered};
-pub use media_file::{CUT, MediaFileError};
+pub use media_file::{MediaFileError, Refusal};
 pub use meter::{Breakdown, Step};
 pub use plan::PlanError;
 pub use power::{Drained, PowerBudget, PowerError};
@@ -55,6 +55,6 @@ pub use target::{
     Door, DoorbellPath, Ended, HasRoom, Keys, KnownHost, Metrics, Pair, Patience, Secret, SecretError, ServeError,
     Stop, TlsKey, TlsKeyError, Trust,
 };
-pub use threads::{Apart, Layout};
+pub use threads::{Apart, Layout, NoThread, start, together};
 pub use timeline::Drawn;
 pub use worlds::run_on_threads;

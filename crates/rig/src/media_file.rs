@@ -15,12 +15,13 @@ mod aside;
 mod header;
 mod making;
 mod past;
+mod refusal;
 mod room;
 mod seed;
 mod switch;
 
 pub(crate) use past::Past;
-pub use room::CUT;
+pub use refusal::Refusal;
 
 use crate::hardware::Standstill;
 use crate::kept_namespaces::KEPT_MAX;
@@ -187,7 +188,7 @@ pub(crate) struct MediaFile {
     layout: Layout,
     geometry: Geometry,
     /// Why it takes no more pages, once it has refused one.
-    refused: Arc<OnceLock<String>>,
+    refused: Arc<OnceLock<Refusal>>,
     /// Whether its dies stand still.
     standstill: Standstill,
 }
@@ -381,7 +382,7 @@ impl MediaFile {
         let mut record = [0; BLOCK_BYTES as usize];
         self.file.read_exact_at(&mut record, self.block_at(block))?;
         if !is_sound(block.0, &record, BLOCK_SEAL) {
-            return Err(ErrorKind::InvalidData.into());
+            return Err(refusal::unsound(block));
         }
         let erases = u32::from_le_bytes(record[..4].try_into().expect("four bytes"));
         let [_, _, _, _, touched, bad, torn, ..] = record;

@@ -4,7 +4,7 @@ use crate::build::{BuildError, Built, Device, Prepared};
 use crate::hardware::{MediaCounts, MediaTally};
 use crate::health::{Health, health};
 use crate::kept_namespaces::KeptNamespaces;
-use crate::media_file::{MediaFile, Past};
+use crate::media_file::{MediaFile, Past, Refusal};
 use crate::recovery::Recovery;
 use crate::session::{SessionError, check_ended};
 use crate::standing::Watch;
@@ -13,13 +13,13 @@ use nvme::ControllerSettings;
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use target::{
     Attendant, Door, Ended, Front, HasRoom, KeepLifetime, KeepShutDown, Metrics, PortShape, PowerCycles, Progress,
     ServeError, Stop, SubsystemSettings,
 };
 use thiserror::Error;
-use threads::{Beside, Layout, Threads};
+use threads::{Beside, Layout, Threads, start};
 use units::{Bytes, BytesPerSecond, SECTOR_BYTES, Span};
 
 /// The name of the thread that has the front end and the stages beside it.
@@ -49,7 +49,7 @@ pub struct ServiceSettings {
 }
 
 /// Told once that no more writes are taken: what refused one, or nothing where room was running out.
-pub type OnFull = Box<dyn FnOnce(Option<&str>) + Send>;
+pub type OnFull = Box<dyn FnOnce(Option<&Refusal>) + Send>;
 
 /// A service that ended badly.
 #[derive(Debug, Error)]
@@ -67,12 +67,12 @@ pub enum ServiceError {
     #[error("the drive stopped: {0}")]
     Died(String),
     /// Its file refused a write, or could not be brought to the medium. It was read-only from then on, and ended in order.
-    #[error("{file}: {error}; what came to flash from then on is not in it")]
+    #[error("{file}: {refusal}; what came to flash from then on is not in it")]
     NotKept {
         /// The file.
         file: String,
-        /// What the system said.
-        error: String,
+        /// Why.
+        refusal: Refusal,
         /// What was done until the end.
         ended: Ended,
     },
@@ -218,7 +218,8 @@ impl Service {
     /// Serves until it is stopped.
     ///
     /// # Errors
-    /// A drive that dies or leaves commands unanswered, tables that contradict each other at the end.
+    /// Threads that the system does not start, a drive that dies or leaves commands unanswered, tables that contradict each other at the
+    /// end.
     pub fn run(self) -> Result<Ended, ServiceError> {
         let Service {
             server,
@@ -265,11 +266,11 @@ impl Service {
         let mut desk = FrontDesk { attendant: Some(server.attend(subsystem, memory, shape)?), came_to: None };
         let ran = thread::scope(|scope| {
             // A thread of its own, because whatever it is bound to is not the caller's.
-            let stages = thread::Builder::new().name(SERVICE_THREAD.into());
-            let drive = stages.spawn_scoped(scope, || threads.run_beside(None, host, &mut desk));
-            drive.map(|drive| drive.join().map(drop))
+            let drive = start(scope, SERVICE_THREAD, || threads.run_beside(None, host, &mut desk));
+            drive.map(ScopedJoinHandle::join)
         });
-        check_end(ledger.lock().map_or(None, |ledger| ledger.fault), ran.map_err(ServeError::from)?)?;
+        let fault = ledger.lock().map_or(None, |ledger| ledger.fault);
+        check_end(fault, ran.map_err(SessionError::from)?)?.map_err(SessionError::from)?;
         let served = desk.came_to.unwrap_or(Err(ServeError::Stuck));
         let ended = served?;
         check_ended(&tables, drive.pages(), audit)?;
@@ -285,14 +286,14 @@ impl Service {
 fn end_file(file: &MediaFile, ended: Ended) -> Result<Ended, ServiceError> {
     let closed = if ended.durable { file.close() } else { file.sync() };
     if let Err(error) = closed {
-        let error = file.refused().map_or_else(|| error.to_string(), str::to_owned);
-        return Err(ServiceError::NotKept { file: file.name(), error, ended });
+        let refusal = file.refused().cloned().unwrap_or_else(|| Refusal::System(error.to_string()));
+        return Err(ServiceError::NotKept { file: file.name(), refusal, ended });
     }
     if ended.durable { Ok(ended) } else { Err(ServiceError::NotDurable { file: file.name(), ended }) }
 }
 
 /// Whether a drive's thread ended as it should: neither did its media refuse, nor did it panic.
-fn check_end(fault: Option<flash::MediaFault>, ended: thread::Result<()>) -> Result<(), ServiceError> {
+fn check_end<T>(fault: Option<flash::MediaFault>, ended: thread::Result<T>) -> Result<T, ServiceError> {
     if let Some(fault) = fault {
         return Err(SessionError::Media(fault).into());
     }

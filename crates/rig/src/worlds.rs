@@ -22,8 +22,8 @@ const HARDWARE: [&str; 4] = ["host", "link", "channel", "power"];
 /// only the meter of virtual time knows is absent from the summaries: digests, cores, bounds, where the time went.
 ///
 /// # Errors
-/// As a session in virtual time: a device that cannot be built, wrong answers, refusals of the media, commands without an
-/// answer when the deadline is over, tables that contradict each other.
+/// As a session in virtual time: a device that cannot be built, wrong answers, refusals of the media, commands without an answer when the
+/// deadline is over, tables that contradict each other. And a thread that the system does not start.
 pub fn run_on_threads(
     device: &Device,
     device_name: &str,
@@ -38,7 +38,7 @@ pub fn run_on_threads(
     let labels = Labels::of(device, device_name, processor, "threads", seed);
     let threads = Threads::new(blueprint, layout);
     ledger.lock().expect("nobody panics with the ledger").watch = Some(Watch::new(&threads, media.clone()));
-    let run = threads.run(deadline);
+    let run = threads.run(deadline)?;
     let mut ledger = ledger.lock().expect("nobody panics with the ledger");
     let outcomes = std::mem::take(&mut ledger.phases);
     outcomes.iter().try_for_each(judge)?;

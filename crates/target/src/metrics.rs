@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// How long a client may take to ask, and to take its answer.
@@ -154,12 +155,13 @@ impl Metrics {
         })
     }
 
-    /// Answers clients until it is ended, some at a time. Who only keeps silent keeps nobody out.
+    /// Answers clients until it is ended, some at a time. Who only keeps silent keeps nobody out; for whom the system starts no thread, is
+    /// turned away.
     pub fn run(self) {
-        self.answer_all(self.listener.incoming());
+        self.answer_all(self.listener.incoming(), Builder::new);
     }
 
-    fn answer_all(&self, incoming: impl Iterator<Item = io::Result<TcpStream>>) {
+    fn answer_all(&self, incoming: impl Iterator<Item = io::Result<TcpStream>>, thread: impl Fn() -> Builder) {
         let metrics = self;
         let mut clients: Vec<Weak<Client>> = Vec::new();
         std::thread::scope(|threads| {
@@ -182,10 +184,12 @@ impl Metrics {
                 }
                 let client = Arc::new(Client { stream: client, spoke: AtomicBool::new(false) });
                 clients.push(Arc::downgrade(&client));
-                threads.spawn(move || {
+                let answer = move || {
                     // A client that goes away, or takes too long, has itself to blame.
                     let _ = metrics.answer(&client);
-                });
+                };
+                // Without a thread the client is gone with what would have answered it.
+                let _ = thread().spawn_scoped(threads, answer);
             }
         });
     }
@@ -278,10 +282,36 @@ mod tests {
     fn a_system_that_lets_nobody_in_is_asked_now_and_then() {
         let metrics = Metrics::listen("127.0.0.1:0".parse().unwrap(), Shared::default()).expect("a free port");
         let (began, mut asked) = (Instant::now(), 0);
-        metrics.answer_all(std::iter::from_fn(|| {
+        let incoming = std::iter::from_fn(|| {
             asked += 1;
             (began.elapsed() < 10 * PAUSE).then(|| Err(io::Error::from_raw_os_error(24)))
-        }));
+        });
+        metrics.answer_all(incoming, Builder::new);
         assert!(asked <= 11, "{asked} times");
+    }
+
+    #[test]
+    fn a_client_for_whom_there_is_no_thread_is_turned_away_and_the_next_is_answered() {
+        let metrics = Metrics::listen("127.0.0.1:0".parse().unwrap(), Shared::default()).expect("a free port");
+        let address = metrics.address().unwrap();
+        let ask = move || {
+            let mut stream = TcpStream::connect(address).expect("it listens");
+            stream.write_all(b"GET / HTTP/1.1\r\n\r\n").expect("it is taken");
+            let mut answer = String::new();
+            // What was not read when it was turned away comes back as an error.
+            let _ = stream.read_to_string(&mut answer);
+            answer
+        };
+        let client = std::thread::spawn(move || [ask(), ask()]);
+        let started = std::cell::Cell::new(0);
+        // No machine has the memory for such a stack.
+        let first_refused = || {
+            started.set(started.get() + 1);
+            if started.get() == 1 { Builder::new().stack_size(1 << 50) } else { Builder::new() }
+        };
+        metrics.answer_all(metrics.listener.incoming().take(2), first_refused);
+        let [turned_away, answered] = client.join().expect("both are over");
+        assert_eq!(turned_away, "");
+        assert!(answered.starts_with("HTTP/1.1 200 "), "{answered}");
     }
 }

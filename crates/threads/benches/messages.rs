@@ -29,7 +29,7 @@ fn main() {
 /// Nanoseconds a message, and messages.
 fn run(hoppers: Hoppers, threads: usize) -> (f64, u64) {
     let pin = threads <= std::thread::available_parallelism().map_or(1, usize::from);
-    let outcome = Threads::new(hoppers.draw(), Layout { pin, ..Layout::on(threads) }).run(None);
+    let outcome = Threads::new(hoppers.draw(), Layout { pin, ..Layout::on(threads) }).run(None).expect("they start");
     let messages = hoppers.tokens * hoppers.hops;
     assert!(
         outcome.halted

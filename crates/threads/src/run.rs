@@ -8,13 +8,14 @@ use crate::clock::Clock;
 use crate::ring::{Receiver, Sender, ring};
 use crate::seats::Seats;
 use crate::sleep::Sleeper;
+use crate::start::{NoThread, start};
 use crate::usage::{Board, Onlooker, Usage};
 use crate::worker::{Ends, Worker};
 use stage::{Blueprint, Counters, Edge, NoProbe, Part, Price, Probe, Vocabulary};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Builder, available_parallelism, scope};
+use std::thread::{available_parallelism, scope};
 use units::{Span, StageId, Time};
 
 /// How a run went.
@@ -137,27 +138,41 @@ impl<V: Vocabulary> Threads<V> {
     /// Runs until a stage halts the run or `deadline` has passed since it began. Without a deadline, stages that have
     /// nothing left to do and no alarm wait forever.
     ///
+    /// # Errors
+    /// A thread that the system does not start, after the others have ended.
+    ///
     /// # Panics
-    /// When a stage does, after the other threads have ended; and when the operating system starts no thread.
-    pub fn run(self, deadline: Option<Span>) -> Outcome {
-        self.run_with(deadline, |_thread| None::<NoProbe>, None).0
+    /// When a stage does, after the other threads have ended.
+    pub fn run(self, deadline: Option<Span>) -> Result<Outcome, NoThread> {
+        Ok(self.run_with(deadline, |_thread| None::<NoProbe>, None)?.0)
     }
 
     /// Like [`Threads::run`], with somebody beside the stages of the thread that `stage` lives on. The caller becomes that
     /// thread, and is bound to its processor if threads are.
-    pub fn run_beside(self, deadline: Option<Span>, stage: StageId, beside: &mut dyn Beside) -> Outcome {
+    ///
+    /// # Errors
+    /// As for [`Threads::run`].
+    pub fn run_beside(
+        self,
+        deadline: Option<Span>,
+        stage: StageId,
+        beside: &mut dyn Beside,
+    ) -> Result<Outcome, NoThread> {
         let home = self.homes[stage.index()];
         self.sleepers[home].wakes_by(beside.waker());
-        self.run_with(deadline, |_thread| None::<NoProbe>, Some((home, beside))).0
+        Ok(self.run_with(deadline, |_thread| None::<NoProbe>, Some((home, beside)))?.0)
     }
 
     /// Like [`Threads::run`], with an observer for each thread, given its number. Each turn is then timed by itself, at
     /// the price of reading the clock.
+    ///
+    /// # Errors
+    /// As for [`Threads::run`].
     pub fn run_observed<P: Probe<V> + Send>(
         self,
         deadline: Option<Span>,
         mut probe: impl FnMut(usize) -> P,
-    ) -> (Outcome, Vec<P>) {
+    ) -> Result<(Outcome, Vec<P>), NoThread> {
         self.run_with(deadline, |thread| Some(probe(thread)), None)
     }
 
@@ -166,7 +181,7 @@ impl<V: Vocabulary> Threads<V> {
         deadline: Option<Span>,
         mut probe: impl FnMut(usize) -> Option<P>,
         beside: Option<(usize, &mut dyn Beside)>,
-    ) -> (Outcome, Vec<P>) {
+    ) -> Result<(Outcome, Vec<P>), NoThread> {
         let Threads { layout, homes, parts, rooms, sleepers, bells, prices, counters, onlooker } = self;
         let mut seats: Vec<Seats<V>> = (0..layout.threads).map(|_| Seats::new(parts.len())).collect();
         for (id, part) in parts.into_iter().enumerate() {
@@ -187,10 +202,9 @@ impl<V: Vocabulary> Threads<V> {
         };
         let (mut pinned, mut probes) = (Vec::new(), Vec::new());
         let (callers, mut beside) = beside.unzip();
-        scope(|scope| {
+        scope(|scope| -> Result<(), NoThread> {
             let guard = EndOnPanic(&shared);
-            let mut own = None;
-            let mut started = Vec::new();
+            let (mut own, mut started, mut refused) = (None, Vec::new(), None);
             for (index, ((seats, ends), bells)) in seats.into_iter().zip(mesh(&rooms)).zip(bells).enumerate() {
                 let worker = Worker::new(index, guard.0, seats, ends, bells, probe(index), spins);
                 let processor = processors.get(index % processors.len().max(1)).copied();
@@ -203,13 +217,20 @@ impl<V: Vocabulary> Threads<V> {
                     own = Some(body);
                     continue;
                 }
-                let thread = Builder::new().name(format!("stages{index}"));
-                started.push(thread.spawn_scoped(scope, move || body(None)).expect("the system starts a thread"));
+                match start(scope, &format!("stages{index}"), move || body(None)) {
+                    Ok(thread) => started.push(thread),
+                    Err(error) => {
+                        shared.end();
+                        refused = Some(error);
+                        break;
+                    }
+                }
             }
-            let mine = own.map(|body| body(beside.take().map(|beside| &mut *beside)));
+            let mine = own.filter(|_| refused.is_none()).map(|body| body(beside.take().map(|beside| &mut *beside)));
             let joined = started.into_iter().map(|thread| thread.join()).collect::<Vec<_>>();
             let mut ended: Vec<_> =
                 joined.into_iter().map(|it| it.unwrap_or_else(|panic| resume_unwind(panic))).collect();
+            refused.map_or(Ok(()), Err)?;
             if let Some((at, mine)) = callers.zip(mine) {
                 ended.insert(at, mine);
             }
@@ -217,10 +238,11 @@ impl<V: Vocabulary> Threads<V> {
                 pinned.push(is_pinned);
                 probes.extend(probe);
             }
-        });
+            Ok(())
+        })?;
         let wall = shared.clock.now() - Time::ZERO;
         let Shared { halted, homes, .. } = shared;
-        (Outcome { halted: halted.into_inner(), wall, usage: onlooker.look(), homes, pinned }, probes)
+        Ok((Outcome { halted: halted.into_inner(), wall, usage: onlooker.look(), homes, pinned }, probes))
     }
 }
 

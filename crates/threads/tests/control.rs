@@ -71,7 +71,7 @@ fn alarms_ring_and_replaced_ones_do_not() {
         let slot: Slot<Sleepy> = plan.reserve("sleepy", "sleepy".into(), core(0));
         let to_itself = plan.connect(slot, slot, 1);
         plan.install(slot, Sleepy { to_itself, wakes: Vec::new() });
-        let outcome = Threads::new(plan, on(threads)).run(Some(Span::from_secs(30)));
+        let outcome = Threads::new(plan, on(threads)).run(Some(Span::from_secs(30))).expect("they start");
         assert!(outcome.halted);
         assert_eq!(outcome.usage.stages[0].turns, 4, "three alarms and a message");
         assert!(outcome.wall >= Sleepy::RINGS + Sleepy::LAST);
@@ -127,7 +127,7 @@ fn a_halt_stops_threads_that_are_busy_and_threads_that_sleep() {
         let mut plan = pairs(2, 5_000, |turn| turn.halt());
         let idle: Slot<Idle> = plan.reserve("idle", "idle".into(), Place::Hardware);
         plan.install(idle, Idle);
-        let outcome = Threads::new(plan, on(threads + 1)).run(None);
+        let outcome = Threads::new(plan, on(threads + 1)).run(None).expect("they start");
         assert!(outcome.halted);
         assert_eq!(outcome.usage.stages[0].turns, 5_001, "no turn follows the one that halts");
     }
@@ -157,12 +157,13 @@ fn the_deadline_ends_a_run_that_is_busy_and_one_that_sleeps() {
         assert!(!outcome.halted && outcome.wall >= deadline, "{outcome:?}");
         outcome
     };
-    let busy = check(Threads::new(pairs(2, u64::MAX, |turn| turn.halt()), on(3)).run(Some(deadline)));
+    let busy =
+        check(Threads::new(pairs(2, u64::MAX, |turn| turn.halt()), on(3)).run(Some(deadline)).expect("they start"));
     assert!(busy.usage.stages.iter().any(|stage| stage.turns > 1));
     let mut plan = Blueprint::default();
     let idle: Slot<Idle> = plan.reserve("idle", "idle".into(), Place::Hardware);
     plan.install(idle, Idle);
-    let idle = check(Threads::new(plan, on(3)).run(Some(deadline)));
+    let idle = check(Threads::new(plan, on(3)).run(Some(deadline)).expect("they start"));
     assert!(idle.usage.threads.iter().any(|thread| thread.sleeps > 0), "{idle:?}");
 }
 
@@ -189,13 +190,13 @@ fn flood(tokens: u64) -> Blueprint<Toy> {
 #[test]
 #[should_panic(expected = "more than the 4 messages that the plan admits are under way between two threads")]
 fn more_than_the_plan_admits_is_caught() {
-    Threads::new(flood(8), on(2)).run(Some(Span::from_secs(30)));
+    Threads::new(flood(8), on(2)).run(Some(Span::from_secs(30))).expect("they start");
 }
 
 #[test]
 #[should_panic(expected = "was sent more than was admitted towards it")]
 fn one_more_than_the_plan_admits_is_caught_where_all_live_on_one_thread() {
-    Threads::new(flood(5), on(1)).run(Some(Span::from_secs(30)));
+    Threads::new(flood(5), on(1)).run(Some(Span::from_secs(30))).expect("they start");
 }
 
 /// Ends the run when so many tokens have come, and says nothing.
@@ -222,7 +223,7 @@ fn what_found_no_room_in_a_ring_leaves_later() {
     let address = plan.connect(flood, taker, TOKENS);
     plan.install(flood, Flood(address, TOKENS.into()));
     plan.install(taker, Taker(TOKENS.into()));
-    let outcome = Threads::new(plan, on(2)).run(Some(Span::from_secs(30)));
+    let outcome = Threads::new(plan, on(2)).run(Some(Span::from_secs(30))).expect("they start");
     assert!(outcome.halted, "{outcome:?}");
 }
 
@@ -288,7 +289,7 @@ fn a_lock_is_handed_from_thread_to_thread() {
             let (lock, table, expected) = (lock.clone(), table.clone(), STAGES as u64 * VISITS);
             plan.install(slot, Locker { lock, table, to_itself, left: VISITS, expected });
         }
-        let outcome = Threads::new(plan, on(threads)).run(Some(Span::from_secs(60)));
+        let outcome = Threads::new(plan, on(threads)).run(Some(Span::from_secs(60))).expect("they start");
         assert!(outcome.halted, "{} of the visits were made", table.get(0));
         assert_eq!(table.get(0), STAGES as u64 * VISITS);
     }
@@ -349,7 +350,11 @@ fn a_run_that_ends_leaves_each_thread_the_turn_it_is_taking_and_no_other() {
         plan.install(ender, Ender { turns: turns.clone(), ending });
         let threads = Threads::new(plan, on(2));
         let limit = Some(Span::from_secs(60));
-        let outcome = if observed { threads.run_observed(limit, |_| NoProbe).0 } else { threads.run(limit) };
+        let outcome = match observed {
+            true => threads.run_observed(limit, |_| NoProbe).map(|(outcome, _)| outcome),
+            false => threads.run(limit),
+        };
+        let outcome = outcome.expect("they start");
         assert!(outcome.halted);
         turns.load(Ordering::SeqCst)
     };
@@ -360,7 +365,7 @@ fn a_run_that_ends_leaves_each_thread_the_turn_it_is_taking_and_no_other() {
 #[test]
 fn four_threads_under_stress() {
     let hoppers = Hoppers { count: 16, ring: false, tokens: 256, hops: u64::MAX };
-    let outcome = Threads::new(hoppers.draw(), on(4)).run(Some(Span::from_secs(1)));
+    let outcome = Threads::new(hoppers.draw(), on(4)).run(Some(Span::from_secs(1))).expect("they start");
     assert!(!outcome.halted);
     assert!(outcome.usage.stages[..hoppers.count].iter().all(|stage| stage.turns > 100), "{outcome:?}");
 }
@@ -396,7 +401,7 @@ fn a_bell_wakes_a_stage_that_sleeps() {
         std::thread::sleep(std::time::Duration::from_millis(20));
         bell.ring();
     });
-    let outcome = threads.run(Some(Span::from_secs(30)));
+    let outcome = threads.run(Some(Span::from_secs(30))).expect("they start");
     ringer.join().expect("it only rings");
     assert!(outcome.halted, "nothing but the bell could wake it a second time");
     assert_eq!(outcome.usage.stages[0].turns, 2);
@@ -426,7 +431,9 @@ impl Beside for Slow {
 #[test]
 fn the_time_of_whoever_lives_beside_the_stages_is_not_theirs() {
     let mut slow = Slow::default();
-    let outcome = Threads::new(pairs(1, 1_000, |turn| turn.halt()), on(1)).run_beside(None, StageId(0), &mut slow);
+    let outcome = Threads::new(pairs(1, 1_000, |turn| turn.halt()), on(1))
+        .run_beside(None, StageId(0), &mut slow)
+        .expect("they start");
     assert!(outcome.halted && slow.worked > Duration::ZERO);
     let (busy, worked) = (outcome.usage.threads[0].busy, Span::from(slow.worked));
     assert!(busy + worked <= outcome.wall, "{busy} of the stages and {worked} beside them in {}", outcome.wall);

@@ -11,7 +11,7 @@ use units::{Span, StageId, Time};
 const HOPPERS: Hoppers = Hoppers { count: 12, ring: false, tokens: 48, hops: 2_000 };
 
 fn each_message_is_one_turn(hoppers: Hoppers, layout: Layout) {
-    let outcome = Threads::new(hoppers.draw(), layout).run(Some(Span::from_secs(60)));
+    let outcome = Threads::new(hoppers.draw(), layout).run(Some(Span::from_secs(60))).expect("they start");
     assert!(outcome.halted, "{outcome:?}");
     assert_eq!(outcome.usage.stages.len(), hoppers.count + 1);
     let turns: u64 = outcome.usage.stages.iter().map(|stage| stage.turns).sum();
@@ -84,8 +84,9 @@ impl Probe<Toy> for Seen {
 
 #[test]
 fn observers_see_every_turn_and_note() {
-    let (outcome, seen) =
-        Threads::new(HOPPERS.draw(), Layout::on(3)).run_observed(Some(Span::from_secs(60)), |_thread| Seen::default());
+    let (outcome, seen) = Threads::new(HOPPERS.draw(), Layout::on(3))
+        .run_observed(Some(Span::from_secs(60)), |_thread| Seen::default())
+        .expect("they start");
     assert_eq!(seen.len(), 3);
     let turns: u64 = outcome.usage.stages.iter().map(|stage| stage.turns).sum();
     assert_eq!(seen.iter().map(|seen| seen.turns).sum::<u64>(), turns);

@@ -95,7 +95,7 @@ pub(crate) fn time(threads: usize, tokens: u64, hops: u64) -> anyhow::Result<(f6
     plan.install(one, Player { other: there, serves: tokens, hops, open: tokens });
     plan.install(other, Player { other: back, serves: 0, hops, open: tokens });
     let pin = threads <= std::thread::available_parallelism().map_or(1, usize::from);
-    let outcome = Threads::new(plan, Layout { pin, ..Layout::on(threads) }).run(None);
+    let outcome = Threads::new(plan, Layout { pin, ..Layout::on(threads) }).run(None)?;
     ensure!(outcome.halted, "the messages did not come to their end");
     let messages = tokens * (hops + 1);
     Ok((outcome.wall.nanos_f64() / messages as f64, messages))

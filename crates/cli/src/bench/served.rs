@@ -77,7 +77,7 @@ pub(super) fn serve<T>(
     let service = Service::listen(resolved.plan(), settings)?;
     let (address, stop) = (service.address(), service.stop());
     thread::scope(|scope| {
-        let ran = scope.spawn(move || service.run());
+        let ran = rig::start(scope, "served", move || service.run())?;
         let measured = measure(address, blocks);
         stop.stop();
         ran.join().expect("it does not panic")?;

@@ -91,7 +91,7 @@ fn bare(depth: u16, reads: u64) -> anyhow::Result<f64> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let address = listener.local_addr()?;
     thread::scope(|scope| {
-        let ran = scope.spawn(move || answer_bare(&listener));
+        let ran = rig::start(scope, "bare", move || answer_bare(&listener))?;
         let mut stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         let began = Instant::now();

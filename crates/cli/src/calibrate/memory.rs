@@ -46,12 +46,12 @@ const TRIES: usize = 16;
 
 /// The time of a line between two threads that run at a time, if a busy machine lets them. What they take in turn is the time of the
 /// scheduler and of no line: it is no measurement, however often it was tried.
-fn side_by_side(mut transfer: impl FnMut() -> f64) -> Option<f64> {
-    (0..TRIES).map(|_| transfer()).find(|nanos| *nanos < IN_TURN)
+fn side_by_side(mut transfer: impl FnMut() -> Option<f64>) -> Option<f64> {
+    (0..TRIES).map_while(|_| transfer()).find(|nanos| *nanos < IN_TURN)
 }
 
-/// Half of the time in which a line goes to another thread and comes back.
-fn transfer(repeats: u64) -> f64 {
+/// Half of the time in which a line goes to another thread and comes back; none where the system starts no other.
+fn transfer(repeats: u64) -> Option<f64> {
     let (line, over) = (AtomicU64::new(0), AtomicBool::new(false));
     // Even numbers are for the one who measures, odd ones for the other.
     let wait_for = |turn: u64| {
@@ -66,14 +66,15 @@ fn transfer(repeats: u64) -> f64 {
         }
     };
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let answer = || {
             let mut turn = 1;
             while !over.load(Ordering::Relaxed) {
                 wait_for(turn);
                 line.store(turn + 1, Ordering::Release);
                 turn += 2;
             }
-        });
+        };
+        rig::start(scope, "answers", answer).ok()?;
         let mut turn = 0;
         let nanos = per(repeats, |each| {
             for _ in 0..each {
@@ -83,7 +84,7 @@ fn transfer(repeats: u64) -> f64 {
             }
         });
         over.store(true, Ordering::Relaxed);
-        nanos / 2.0
+        Some(nanos / 2.0)
     })
 }
 
@@ -153,8 +154,8 @@ mod tests {
 
     #[test]
     fn what_two_threads_take_in_turn_is_no_time_of_a_line() {
-        assert_eq!(side_by_side(|| 110_170.6), None);
+        assert_eq!(side_by_side(|| Some(110_170.6)), None);
         let mut tries = [110_170.6, IN_TURN, 95.5, 90.0].into_iter();
-        assert_eq!(side_by_side(|| tries.next().expect("it ends with the first good one")), Some(95.5));
+        assert_eq!(side_by_side(|| Some(tries.next().expect("it ends with the first good one"))), Some(95.5));
     }
 }

@@ -110,3 +110,10 @@ fn what_is_no_result_is_refused_by_its_name() {
     let onto = flashloom(&["compare", argument(&good), "--json", argument(&good)]);
     assert!(onto.code == 2 && onto.err.contains("expected a file of its own"), "{onto:?}");
 }
+
+#[test]
+fn what_has_no_end_is_no_result() {
+    let ended = flashloom(&["compare", "/dev/zero"]);
+    assert_eq!((ended.code, ended.out.as_str()), (2, ""), "{ended:?}");
+    assert!(ended.err.starts_with("error: /dev/zero: no JSON object; expected the result of a run\n"), "{}", ended.err);
+}

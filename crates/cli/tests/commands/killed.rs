@@ -32,6 +32,8 @@ pub(crate) struct Drive {
     address: Option<SocketAddr>,
     /// What it said of what was in the file.
     recovered: Option<String>,
+    /// Takes what it says on standard error, until it ends.
+    said: Mutex<Option<thread::JoinHandle<String>>>,
 }
 
 impl Drop for Drive {
@@ -59,13 +61,15 @@ impl Drive {
 
     fn serve_by(mut command: Command, file: &Path, flags: &[&str], life: Option<Duration>) -> Drive {
         command.args(["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--media"]).arg(file).args(flags);
-        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts");
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let out = process.stdout.take().expect("it is piped");
+        let err = process.stderr.take().expect("it is piped");
+        let said = thread::spawn(|| std::io::read_to_string(err).expect("text"));
         let process = Arc::new(Mutex::new(process));
         if let Some(life) = life {
             kill_after(process.clone(), life);
         }
-        let mut drive = Drive { process, address: None, recovered: None };
+        let mut drive = Drive { process, address: None, recovered: None, said: Mutex::new(Some(said)) };
         for line in BufReader::new(out).lines() {
             let line = line.expect("text");
             match line.split_once(' ') {
@@ -100,6 +104,12 @@ impl Drive {
     /// Waits until it has ended by itself.
     pub(crate) fn wait(&self) -> ExitStatus {
         self.process.lock().expect("nobody panics with it").wait().expect("it was started by this test")
+    }
+
+    /// All that it said on standard error, once it has ended.
+    pub(crate) fn said(&self) -> String {
+        let said = self.said.lock().expect("nobody panics with it").take().expect("it is asked once");
+        said.join().expect("it does not panic")
     }
 
     /// Kills it after so long.

@@ -10,11 +10,13 @@ mod idle;
 mod initiator;
 mod killed;
 mod killed_namespaces;
+mod lost_media;
 mod misplaced;
 #[path = "../../../rig/tests/served/monitor.rs"]
 #[expect(dead_code, reason = "the tests of what is served use more of it")]
 mod monitor;
 mod months;
+mod no_threads;
 mod out_of_files;
 mod promises;
 mod real_traces;

@@ -8,6 +8,7 @@ struct Served {
     process: Child,
     out: BufReader<ChildStdout>,
     firmware: String,
+    contents: Option<String>,
     address: SocketAddr,
 }
 
@@ -23,18 +24,21 @@ fn serve(flags: &[&str]) -> Served {
     command.args(["serve", "--tcp", "127.0.0.1:0", "--device", "small"]).args(flags);
     let mut process = command.stdout(Stdio::piped()).spawn().expect("the program starts");
     let mut out = BufReader::new(process.stdout.take().expect("it is piped"));
-    let mut firmware = String::new();
+    let (mut firmware, mut contents) = (String::new(), None);
     let address = loop {
         let mut line = String::new();
         assert_ne!(out.read_line(&mut line).expect("text"), 0, "it ended before it listened");
         if let Some(said) = line.strip_prefix("firmware") {
             firmware = said.trim().to_owned();
         }
+        if let Some(said) = line.strip_prefix("contents") {
+            contents = Some(said.trim().to_owned());
+        }
         if let Some(address) = line.strip_prefix("listening") {
             break address.trim().parse().expect("an address");
         }
     };
-    Served { process, out, firmware, address }
+    Served { process, out, firmware, contents, address }
 }
 
 fn sends(served: &Served, signal: &str) {
@@ -71,6 +75,23 @@ fn a_file_of_a_drive_with_other_threads_is_refused_with_advice() {
         "threads of address translation is 2; expected 1, as this drive has\nhelp: `--threads trans=2` serves it with ";
     assert!(said.contains(due), "{said}");
     ends(serve(&[&media[..], &["--threads", "trans=2"]].concat()), "-TERM");
+    std::fs::remove_file(&file).expect("it is there");
+}
+
+/// A file that was emptied meanwhile is a new drive: whoever takes it for the old one can see so.
+#[test]
+fn a_drive_says_whether_its_file_is_new() {
+    let file = std::env::temp_dir().join(format!("flashloom-serve-new-{}.media", std::process::id()));
+    let name = file.to_str().expect("UTF-8");
+    for is_emptied in [true, false, true] {
+        if is_emptied {
+            std::fs::write(&file, "").expect("it can be written");
+        }
+        let mut served = serve(&["--media", name]);
+        let due = if is_emptied { format!("{name}, which is new") } else { name.to_owned() };
+        assert_eq!(served.contents.take(), Some(due));
+        ends(served, "-TERM");
+    }
     std::fs::remove_file(&file).expect("it is there");
 }
 
@@ -161,7 +182,7 @@ fn with_json_on_standard_output_the_address_is_told_beside_it() {
     };
     TcpStream::connect(address).expect("it listens");
     let out = BufReader::new(process.stdout.take().expect("it is piped"));
-    let rest = ends(Served { process, out, firmware: String::new(), address }, "-TERM");
+    let rest = ends(Served { process, out, firmware: String::new(), contents: None, address }, "-TERM");
     let json: serde_json::Value = serde_json::from_str(&rest).expect("JSON and nothing else");
     assert_eq!(json["protocol_violations"].as_u64(), Some(0));
 }
@@ -181,7 +202,7 @@ fn keys_that_change_nothing_are_said() {
         assert_ne!(out.read_line(&mut line).expect("text"), 0, "it ended before it listened");
     }
     let address = line.trim_start_matches("listening").trim().parse().expect("an address");
-    ends(Served { process, out, firmware: String::new(), address }, "-TERM");
+    ends(Served { process, out, firmware: String::new(), contents: None, address }, "-TERM");
     let mut notes = String::new();
     said.read_to_string(&mut notes).expect("text");
     let expected = [

@@ -2,7 +2,10 @@
 
 use crate::shell::{argument, file, flashloom};
 use serde_json::Value;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 const SWEEP: &str = r#"
 title = "OLTP"
@@ -317,4 +320,41 @@ fn what_lies_in_the_place_of_the_index_is_kept_and_told() {
     assert_eq!(read("index.json.broken"), cut);
     let index: Value = serde_json::from_str(&read("index.json")).unwrap();
     assert_eq!(index.as_object().map(|index| index.len()), Some(1));
+}
+
+/// Most that a process had in memory at a time, in bytes, as long as it could be asked.
+fn most_memory(process: &mut Child) -> u64 {
+    let mut most = 0;
+    while process.try_wait().expect("it was started by this test").is_none() {
+        let told = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap_or_default();
+        let peak = told.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kibibytes = peak.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok());
+        most = kibibytes.map_or(most, |count| count << 10);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    most
+}
+
+/// Read from a pipe, which says it once: and however many runs there are, the drive of one at a time is in memory.
+#[test]
+fn a_sweep_from_a_pipe_has_one_drive_at_a_time() {
+    let depths: Vec<u32> = (1..=60).collect();
+    let text = format!(
+        "title = \"Many\"\nsummary = \"reads\"\nsource = \"a test\"\n[base]\nplatform.device = \"small\"\n\
+         cache.size_bytes = \"256KiB\"\nhost.queues = 1\n\
+         workload = {{ phases = \"randread\", ios = 1, warm_up_ios = 0 }}\n\
+         [[axis]]\nname = \"depth\"\nkey = \"host.depth\"\nvalues = {depths:?}\n\
+         [[metric]]\nname = \"iops\"\nvalue = \"iops\"\n"
+    );
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sweep-from-a-pipe");
+    let _ = std::fs::remove_dir_all(&folder);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
+    command.args(["sweep", "/dev/stdin", "--jobs", "1", "--out"]).arg(&folder);
+    let mut process = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+    process.stdin.take().expect("it is piped").write_all(text.as_bytes()).expect("it is read");
+    let most = most_memory(&mut process);
+    assert!(process.wait().expect("it was started by this test").success());
+    let rows = std::fs::read_to_string(folder.join("stdin.csv")).expect("it was written");
+    assert_eq!(rows.lines().count(), 61, "{rows}");
+    assert!(most < 200 << 20, "{most} bytes");
 }

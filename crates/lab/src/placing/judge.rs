@@ -98,15 +98,11 @@ impl<'a> Judge<'a> {
     fn side_by_side<'s>(&self, all: &[&'s Seats], seeds: Option<&[u64]>) -> Vec<(&'s Seats, Result<Judged, LabError>)> {
         let next = AtomicUsize::new(0);
         let results: Vec<Mutex<Option<Result<Judged, LabError>>>> = all.iter().map(|_| Mutex::new(None)).collect();
-        std::thread::scope(|scope| {
-            for _ in 0..self.orders.jobs.clamp(1, all.len().max(1)) {
-                scope.spawn(|| {
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(seats) = all.get(index) else { break };
-                        *results[index].lock().expect("nobody panics with it") = Some(self.one(seats, seeds));
-                    }
-                });
+        rig::together(self.orders.jobs.min(all.len()), || {
+            loop {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                let Some(seats) = all.get(index) else { break };
+                *results[index].lock().expect("nobody panics with it") = Some(self.one(seats, seeds));
             }
         });
         let results = results.into_iter().map(|result| result.into_inner().expect("nobody panics with it"));

@@ -97,19 +97,17 @@ impl Placing {
         [&self.base, &self.verify, &self.own].into_iter().flatten().flat_map(Assignment::texts)
     }
 
-    /// The search of a file, where it has a table `place`.
+    /// The search of a file of this text, where it has a table `place`.
     ///
     /// # Errors
-    /// Unreadable, or a table `place` that cannot be used.
-    pub fn open(path: &Path) -> Result<Option<Placing>, LabError> {
-        let file = path.display().to_string();
-        let text = rig::config::read(path)?;
+    /// A table `place` that cannot be used.
+    pub fn of(path: &Path, text: &str) -> Result<Option<Placing>, LabError> {
         // What is no TOML is refused by whoever reads it as an experiment.
         if !text.parse::<toml::Table>().is_ok_and(|tables| tables.contains_key("place")) {
             return Ok(None);
         }
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        Placing::read(&name, &file, &text).map(Some)
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        Placing::read(&name, &path.display().to_string(), text).map(Some)
     }
 
     fn read(name: &str, file: &str, text: &str) -> Result<Placing, LabError> {

@@ -4,6 +4,7 @@ use super::search::quoted;
 use super::{Placing, PlacingOrders};
 use crate::file;
 use crate::placement::Placements;
+use std::path::Path;
 
 const SEARCH: &str = "[place]\narchitecture = \"deepflash\"\nprocessor = \"in-order-1ghz\"\ncores = [1, 2]\n\
     workloads = [\"randread\"]\ngroups = [\"nvmq\", \"ilock\", \"cache\", \"trans\", \"fcmd\"]\nfixed = { log = 1, bgc = 1 }\n\
@@ -98,14 +99,9 @@ fn what_the_table_says_is_not_set_over_it() {
 
 #[test]
 fn a_search_is_known_by_its_table_however_that_is_written() {
-    let file = std::env::temp_dir().join(format!("flashloom-placing-{}.toml", std::process::id()));
-    let is_search = |text: &str| {
-        std::fs::write(&file, text).unwrap();
-        Placing::open(&file).unwrap().is_some()
-    };
+    let is_search = |text: &str| Placing::of(Path::new("a search.toml"), text).unwrap().is_some();
     assert!(is_search(SEARCH) && is_search(&SEARCH.replace("[place]", "[ place ] # what is searched")));
     assert!(!is_search("title = \"\"\"\n[place]\n\"\"\"\n") && !is_search("no TOML"));
-    std::fs::remove_file(&file).unwrap();
 }
 
 /// Rust writes them in another way than TOML reads them.

@@ -39,7 +39,7 @@ pub struct WorkTimes {
 /// before them of a turn and a message: kinds that always come together share their time by them.
 ///
 /// # Errors
-/// A device that cannot be built, and a run that does not come to its end within `deadline`.
+/// A device that cannot be built, a thread that the system does not start, and a run that does not come to its end within `deadline`.
 ///
 /// # Panics
 /// Where `priors` has not a weight for each.
@@ -54,7 +54,7 @@ pub fn measure_work(
     let digits = Digits::of(Firmware::WORK);
     let groups: Vec<bool> = parts.iter().map(|(group, _)| digits.knows(group)).collect();
     let threads = Threads::new(blueprint, Layout { pin: true, ..Layout::on(1) }).priced(digits.prices());
-    let (run, mut tallies) = threads.run_observed(Some(deadline), |_| Tally::new(groups.clone()));
+    let (run, mut tallies) = threads.run_observed(Some(deadline), |_| Tally::new(groups.clone()))?;
     let mut ledger = ledger.lock().expect("nobody panics with the ledger");
     if !run.halted || ledger.fault.is_some() {
         let words = std::mem::take(&mut ledger.last_words);

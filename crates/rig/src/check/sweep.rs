@@ -5,7 +5,6 @@ use super::trial::Report;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use units::Span;
 
 /// What cases of one architecture came to.
@@ -143,39 +142,35 @@ impl InOrder {
     }
 }
 
-/// Runs cases 0 to `count`, as `case` makes them, on `jobs` threads. Behind a case that fails no more are begun; of several the first
-/// one counts, with those before it, so that the number of threads changes nothing. `goes_on` is called after each case; where it says no,
-/// no more are begun.
+/// Runs cases 0 to `count`, as `case` makes them, on `jobs` threads, or as many as the system starts. Behind a case that fails no more are
+/// begun; of several the first one counts, with those before it, so that the number of threads changes nothing. `goes_on` is called after
+/// each case; where it says no, no more are begun.
 ///
 /// # Panics
 /// Never: a case that panics is one that fails.
 pub fn sweep(count: u64, jobs: usize, case: impl Fn(u64) -> Case + Sync, goes_on: impl Fn() -> bool + Sync) -> Sweep {
     let (next, end) = (AtomicU64::new(0), AtomicU64::new(count));
     let ended = Mutex::new(InOrder::default());
-    thread::scope(|scope| {
-        for _ in 0..jobs.max(1) {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    if index >= end.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    let case = case(index);
-                    let ran = case.run();
-                    let mut ended = ended.lock().expect("nobody panics with the outcome");
-                    match ran {
-                        Ok(report) => ended.held(index, case.architecture.name(), report),
-                        Err(failure) => {
-                            end.fetch_min(index, Ordering::Relaxed);
-                            ended.failed(index, failure);
-                        }
-                    }
-                    drop(ended);
-                    if !goes_on() {
-                        end.fetch_min(next.load(Ordering::Relaxed), Ordering::Relaxed);
-                    }
+    threads::together(jobs, || {
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= end.load(Ordering::Relaxed) {
+                break;
+            }
+            let case = case(index);
+            let ran = case.run();
+            let mut ended = ended.lock().expect("nobody panics with the outcome");
+            match ran {
+                Ok(report) => ended.held(index, case.architecture.name(), report),
+                Err(failure) => {
+                    end.fetch_min(index, Ordering::Relaxed);
+                    ended.failed(index, failure);
                 }
-            });
+            }
+            drop(ended);
+            if !goes_on() {
+                end.fetch_min(next.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
         }
     });
     ended.into_inner().expect("nobody panics with the outcome").outcome

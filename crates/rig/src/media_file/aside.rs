@@ -12,16 +12,6 @@ use std::os::unix::fs::FileExt;
 use units::{BlockId, Ppn};
 
 impl MediaFile {
-    /// Why the file takes no more pages, once it has refused one.
-    pub(crate) fn refused(&self) -> Option<&str> {
-        self.refused.get().map(String::as_str)
-    }
-
-    /// Takes no more pages, for this reason if it is the first.
-    pub(super) fn refuse(&self, reason: String) {
-        self.refused.get_or_init(|| reason);
-    }
-
     /// Writes, unless it has refused to before; whether it did.
     fn keeps(&self, write: impl FnOnce(&MediaFile) -> io::Result<()>) -> bool {
         if self.refused().is_some() {
@@ -29,7 +19,7 @@ impl MediaFile {
         }
         let written = write(self);
         if let Err(error) = &written {
-            self.refuse(error.to_string());
+            self.refuse_for(error);
         }
         written.is_ok()
     }

@@ -1,11 +1,8 @@
 //! Whether the disk under a file has room for what its drive may still have to keep: a sparse file takes room as pages are programmed.
 
-use super::MediaFile;
+use super::{MediaFile, Refusal};
 use rustix::fs::fstatvfs;
 use std::os::unix::fs::MetadataExt;
-
-/// Why a file takes no more that was cut while it was served.
-pub const CUT: &str = "it has been cut";
 
 /// Bytes of a block in what a file says of itself (stat(2)).
 const BLOCK: u64 = 512;
@@ -27,11 +24,11 @@ impl MediaFile {
     pub(crate) fn has_room(&self, reserve: u64) -> bool {
         let (Ok(disk), Ok(about)) = (fstatvfs(&*self.file), self.file.metadata()) else { return true };
         if about.nlink() == 0 {
-            self.refuse("it has been removed".into());
+            self.refuse(Refusal::Removed);
             return false;
         }
         if about.len() < self.layout.end {
-            self.refuse(CUT.into());
+            self.refuse(Refusal::Cut);
             return false;
         }
         let lacking = self.layout.end.saturating_sub(about.blocks().saturating_mul(BLOCK));

@@ -6,6 +6,7 @@
 //! ```
 //! They lie in one sector and are written at once. The sum is over all that follows it. Builds before the second bit did not keep it.
 
+use super::refusal::unsound;
 use super::{HEADER_BYTES, MediaFile, MediaFileError, sum};
 use crate::hardware::Standstill;
 use std::io;
@@ -54,7 +55,7 @@ impl MediaFile {
         }
         let kept = self.switched().and_then(|said| self.put_switch(Switched { is_read_only: true, ..said }));
         if let Err(error) = kept {
-            self.refuse(error.to_string());
+            self.refuse_for(&error);
         }
     }
 
@@ -105,7 +106,7 @@ impl MediaFile {
         // It may have been removed since it was last looked at.
         self.has_room(0);
         match self.refused() {
-            Some(error) => Err(self.system(io::Error::other(error))),
+            Some(refusal) => Err(self.system(io::Error::other(refusal.clone()))),
             None => self.file.sync_all().map_err(|error| self.fails(error)),
         }
     }
@@ -123,7 +124,7 @@ impl MediaFile {
     }
 
     fn fails(&self, error: io::Error) -> MediaFileError {
-        self.refuse(error.to_string());
+        self.refuse_for(&error);
         self.system(error)
     }
 
@@ -144,7 +145,7 @@ impl MediaFile {
         let words: [u64; WORDS] = std::array::from_fn(|at| word(1 + at));
         let [count, unsafe_shutdowns, bits] = words;
         if word(0) != sum(&words) || bits & !(ON | READ_ONLY) != 0 || unsafe_shutdowns > count {
-            return Err(io::ErrorKind::InvalidData.into());
+            return Err(unsound("the power cycles"));
         }
         let cycles = PowerCycles { count, unsafe_shutdowns };
         Ok(Switched { cycles, is_on: bits & ON != 0, is_read_only: bits & READ_ONLY != 0 })

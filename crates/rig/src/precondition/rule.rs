@@ -148,17 +148,13 @@ pub(super) fn each_place(rule: &impl Rule, owners: &Owners, lpns: Range<u32>, mu
 fn in_pieces(count: u32, work: impl Fn(u32) + Sync) {
     let next = AtomicU32::new(0);
     let workers = thread::available_parallelism().map_or(1, usize::from).min(count as usize);
-    thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| {
-                loop {
-                    let piece = next.fetch_add(1, Ordering::Relaxed);
-                    if piece >= count {
-                        break;
-                    }
-                    work(piece);
-                }
-            });
+    threads::together(workers, || {
+        loop {
+            let piece = next.fetch_add(1, Ordering::Relaxed);
+            if piece >= count {
+                break;
+            }
+            work(piece);
         }
     });
 }

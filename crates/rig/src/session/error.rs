@@ -3,6 +3,7 @@
 use crate::build::BuildError;
 use crate::hardware::Unanswered;
 use thiserror::Error;
+use threads::NoThread;
 use units::{LIFETIME, Time};
 
 /// A run that went wrong.
@@ -30,6 +31,9 @@ pub enum SessionError {
     /// A workload asks for nothing that the drive takes.
     #[error("workload {0}: {1}")]
     Unsendable(String, host::Unsendable),
+    /// This machine lends not so many threads as the run is to have.
+    #[error(transparent)]
+    NoThread(#[from] NoThread),
     /// The media refused a command of the firmware.
     #[error("the flash refused a command: {0}")]
     Media(flash::MediaFault),
@@ -45,9 +49,10 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// Whether what was asked for is to blame, and not the firmware, the model or the flash.
+    /// Whether what was asked for, or this machine, is to blame, and not the firmware, the model or the flash.
     pub fn is_input(&self) -> bool {
-        matches!(self, SessionError::Build(_) | SessionError::Unsendable(..) | SessionError::TimeIsOver)
+        use SessionError::{Build, NoThread, TimeIsOver, Unsendable};
+        matches!(self, Build(_) | Unsendable(..) | NoThread(_) | TimeIsOver)
     }
 }
 

@@ -273,7 +273,7 @@ fn a_drive_whose_disk_is_full_takes_no_more_writes_and_loses_nothing() {
         let (has_room, warnings) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU32::new(0)));
         let (asked, warned, file) = (has_room.clone(), warnings.clone(), scratch.0.clone());
         let running = serving(architecture, &scratch.0).start_with(move |service| {
-            let say = move |refused: Option<&str>| {
+            let say = move |refused: Option<&rig::Refusal>| {
                 assert_eq!(refused, None);
                 warned.fetch_add(1, Ordering::SeqCst);
             };
