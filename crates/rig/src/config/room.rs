@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_drive_without_room_is_refused_at_the_key_that_filled_it_with_a_way_out() {
-        let drawn = |share| drawn("deepflash", "", share);
+        let drawn = |share: &str| drawn("deepflash", "", share);
         for full in ["0", "0.1"] {
             let message = drawn(full).expect("a full drive is refused");
             let start = format!(
