@@ -45,7 +45,8 @@ impl ThreadGroup {
         ThreadGroup { each_core: true, ..self }
     }
 
-    fn expected(&self) -> String {
+    /// How many threads it may have, and why no others.
+    pub fn expected(&self) -> String {
         let range = match self.most - self.least {
             0 => self.least.to_string(),
             1 => format!("{} or {}", self.least, self.most),

@@ -312,5 +312,5 @@ fn platform_file(chosen: &Layered, user: &Layer, key: &str, catalogue: &[Named])
         return Ok(Source::of(&wanted, String::new()));
     }
     let names: Vec<&str> = catalogue.iter().map(|named| named.name).collect();
-    Err(chosen.refuse(key, format!("a file or one of {}", names.join(", "))))
+    Err(chosen.refuse(key, format!("a file or one of {}; {}", names.join(", "), text::looked_for(&wanted))))
 }
