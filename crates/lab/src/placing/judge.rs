@@ -173,8 +173,8 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// Every group of the architecture is searched or fixed, and none besides: threads of one left out would be judged by nobody. What is no
-    /// architecture is refused where the configuration is.
+    /// Every group of the architecture is searched or fixed, and none besides: threads of one left out would be judged by nobody. What is
+    /// no architecture is refused where the configuration is.
     fn check_groups(&self) -> Result<(), LabError> {
         let (place, lines) = (&self.placing.place, &self.placing.lines);
         let (groups, fixed) = (place.groups.get_ref(), place.fixed.get_ref());

@@ -129,7 +129,8 @@ fn complaint(error: &ConfigError) -> String {
     }
 }
 
-/// What to write, of a key that a file writes in one line with another: a price, of which the firmware may know more than who wrote the file.
+/// What to write, of a key that a file writes in one line with another: a price, of which the firmware may know more than the file's
+/// author did.
 fn as_written(key: &str) -> String {
     let work = key.strip_prefix("processor.prices.").and_then(|price| price.split('.').next());
     let line = |work| format!(", as {work} = {{ slots = N, stall_ns = N }} below [processor.prices]");

@@ -523,8 +523,8 @@ fn files_of_devices_and_processors_are_checked_like_any_other() {
     let without = PROCESSORS[0].text.lines().filter(|line| !line.starts_with("ilock_search"));
     let without = without.collect::<Vec<_>>().join("\n");
     let missing = resolved("--processor", "core.toml", &without).err().unwrap();
-    let expected = "processor.prices.ilock_search.slots is missing; expected it in core.toml, as ilock_search = { slots = N, stall_ns = N } \
-                    below [processor.prices]";
+    let expected = "processor.prices.ilock_search.slots is missing; expected it in core.toml, as ilock_search = \
+                    { slots = N, stall_ns = N } below [processor.prices]";
     assert_eq!(missing, expected);
     let here = std::env::current_dir().unwrap().join("gone.toml");
     for (flag, name) in [("--device", "gone.toml"), ("--processor", "gone.toml"), ("--workload", "gone.toml")] {
