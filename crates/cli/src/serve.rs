@@ -124,7 +124,7 @@ impl ServeArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
         let door = self.door()?;
         let metrics = self.metrics.as_ref().map(|text| self.local_address("--metrics", text)).transpose()?;
-        let layers = self.shared.over(Layers::new().text("serve", SERVED)?, &self.config)?;
+        let layers = self.shared.over(Layers::beneath("serve", SERVED)?, &self.config)?;
         let idle = idle_keys(&layers);
         let resolved = self.resolve(layers)?;
         self.shared.note_idle(shell, IDLE, HOSTS_SAY)?;

@@ -1,5 +1,6 @@
 //! Where a command's words go: results, messages, JSON, and whether anybody watches.
 
+use crate::arguments::note_idle_keys;
 use crate::output::{Files, is_standard_output};
 use anyhow::Context;
 use clap::builder::StyledStr;
@@ -70,11 +71,14 @@ impl<'a> Shell<'a> {
     }
 
     /// The configuration of this command, before anything is opened to be written. Says what its files keep of what flags replace: the
-    /// name would be of the one, and figures of the other.
+    /// name would be of the one, and figures of the other. Says as well what was set that changes nothing with this firmware.
     pub(crate) fn follows(&mut self, resolved: &Resolved) -> io::Result<()> {
         self.files.configured(resolved.files_read());
-        let mut notes = resolved.kept.iter().chain(&resolved.left_out).chain(&resolved.idle);
-        notes.try_for_each(|note| self.warn(&format!("note: {note}\n")))
+        let unused = resolved.unused_commands();
+        let mut notes = resolved.kept.iter().chain(&resolved.left_out).chain(&resolved.idle).chain(&unused);
+        notes.try_for_each(|note| self.warn(&format!("note: {note}\n")))?;
+        let why = format!("{} has no use for it", resolved.architecture.name());
+        note_idle_keys(self, &resolved.unread, &why)
     }
 
     /// An experiment's file names these, some of which may be files that are read.

@@ -298,10 +298,10 @@ impl Settings {
             return refuse("firmware.commands", self.commands.to_string(), "2 to 8192");
         }
         if self.frames < 2 {
-            return refuse("firmware.frames", self.frames.to_string(), "at least 2: Compare holds two at a time");
+            return refuse("firmware.frames", self.frames.to_string(), "2 to 65535: Compare holds two at a time");
         }
         if self.page_window == 0 {
-            return refuse("firmware.page_window", "0".into(), "at least 1");
+            return refuse("firmware.page_window", "0".into(), "1 to 65535");
         }
         if self.parts.cache > 0 {
             let entries = self.cache.size.0 / page.0;
@@ -321,7 +321,7 @@ impl Settings {
             }
         }
         if self.cache.lines_per_lock == 0 {
-            return refuse("cache.lines_per_lock", "0".into(), "at least 1");
+            return refuse("cache.lines_per_lock", "0".into(), "1 to 4294967295");
         }
         if self.pipeline.poll == Span::ZERO {
             return refuse("pipeline.poll_ns", "0".into(), "more than nothing");
@@ -334,10 +334,10 @@ impl Settings {
             return refuse("firmware.mapping", format!("{log_blocks}:{data_blocks}"), expected);
         }
         if self.reclaim.window == 0 {
-            return refuse("reclaim.window", "0".into(), "at least 1");
+            return refuse("reclaim.window", "0".into(), "1 to 65535");
         }
         if self.reclaim.window_per_group == 0 {
-            return refuse("reclaim.window_per_group", "0".into(), "at least 1");
+            return refuse("reclaim.window_per_group", "0".into(), "1 to 65535");
         }
         if !(1..=256).contains(&self.reclaim.victims) {
             return refuse("reclaim.victims", self.reclaim.victims.to_string(), "1 to 256");

@@ -28,6 +28,16 @@ fn settings_that_no_workload_of_a_run_reads_are_said() {
     assert_eq!(said("randread", "workload.pace=timed"), [pace]);
 }
 
+#[test]
+fn settings_that_the_firmware_of_a_run_has_no_use_for_are_said() {
+    let run = |architecture: &str, setting: &str| {
+        notes(&["run", "--architecture", architecture, "--ios", "50", "--set", setting, "--json", "-"])
+    };
+    let poll = "pipeline.poll_ns=100";
+    assert_eq!(run("deepflash", poll), [format!("note: --set {poll} changes nothing: deepflash has no use for it")]);
+    assert!(run("pipessd", poll).is_empty(), "it has one");
+}
+
 /// None is what a replay has.
 #[test]
 fn a_warm_up_of_a_replay_is_said_unless_it_is_none() {

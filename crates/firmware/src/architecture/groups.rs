@@ -79,7 +79,8 @@ impl ThreadGroup {
         ThreadGroup { lent: true, ..self }
     }
 
-    fn expected(&self) -> String {
+    /// How many threads it may have, and why no others.
+    pub fn expected(&self) -> String {
         let range = match self.most - self.least {
             0 => self.least.to_string(),
             1 => format!("{} or {}", self.least, self.most),

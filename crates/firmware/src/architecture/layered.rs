@@ -9,7 +9,10 @@
 //! eviction that it causes.
 
 use super::staff::{Seat, Staff};
-use super::{Architecture, DrawError, Drawing, Materials, Placement, PlacementError, ThreadCounts, ThreadGroup};
+use super::{
+    Architecture, DEAL, DrawError, Drawing, LINES_PER_LOCK, Materials, POLL, Placement, PlacementError, REGIONS,
+    ThreadCounts, ThreadGroup,
+};
 use crate::stages::layer::Part;
 use crate::{AddressSplit, LatencyPart, PartCounts, QueueAllocation, Settings, Tables};
 use units::{Bytes, CoreId};
@@ -56,6 +59,9 @@ impl Architecture for Layered {
     fn parts(&self, settings: &Settings) -> PartCounts {
         let fcmd = settings.threads.of("fcmd");
         PartCounts { nvmq: 1, ilock: 1, cache: 1, trans: 1, log: 1, bgc: 1, fcmd }
+    }
+    fn unread(&self) -> Vec<&'static str> {
+        vec![REGIONS, LINES_PER_LOCK, POLL, DEAL]
     }
     fn cores(&self) -> Option<u16> {
         Some(17)

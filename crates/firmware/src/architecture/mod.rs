@@ -100,6 +100,10 @@ pub trait Architecture: Sync {
     fn trans_key(&self) -> &'static str {
         "threads.trans"
     }
+    /// Keys of settings that it has no use for: whatever one holds, its runs are the same.
+    fn unread(&self) -> Vec<&'static str> {
+        vec![REGIONS, LINES_PER_LOCK, POLL]
+    }
     /// Cores that it runs on unless a run says otherwise; none if the platform's default does.
     fn cores(&self) -> Option<u16> {
         None
@@ -162,6 +166,38 @@ pub trait Architecture: Sync {
     /// Draws the device. `prepare` is called once the tables are laid out and before any stage reads them: preconditioning.
     fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError>;
 }
+
+/// Locks where instances share ranges, buffer and mapping.
+const REGIONS: &str = "lock.regions";
+/// Cachelines under one lock, where workers lock these.
+const LINES_PER_LOCK: &str = "cache.lines_per_lock";
+/// When the FTL of a pipeline looks again.
+const POLL: &str = "pipeline.poll_ns";
+/// How groups of blocks are dealt to TRANS parts.
+const DEAL: &str = "firmware.block_deal";
+
+/// What only NVMQ, ILOCK, CACHE, TRANS and LOG read, or what says how things are dealt to several of TRANS: a firmware without these parts,
+/// where all there is to map is one thread's or everybody's, has no use for any.
+const OF_PARTS: &[&str] = &[
+    "firmware.page_window",
+    "firmware.queue_allocation",
+    "firmware.address_split",
+    DEAL,
+    "lock.unit_bytes",
+    "lock.forwarding",
+    "lock.stalls",
+    "lock.forwarding_lead",
+    REGIONS,
+    "cache.non_blocking",
+    "cache.bypass",
+    "reclaim.paced",
+    "journal.interval_ms",
+    "journal.only_when_idle",
+    "journal.patience_ms",
+    "journal.busy_share",
+    "journal.window",
+    "journal.window_per_group",
+];
 
 /// What a drive runs unless somebody says otherwise, and where every bug can be planted.
 pub const DEFAULT: &dyn Architecture = &deepflash::DeepFlash;

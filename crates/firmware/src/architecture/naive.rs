@@ -15,7 +15,10 @@
 use super::layered::plain;
 use super::many_layered::core_each;
 use super::staff::{Seat, Sharing, Staff};
-use super::{Architecture, DrawError, Drawing, Materials, Placement, PlacementError, ThreadCounts, ThreadGroup};
+use super::{
+    Architecture, DrawError, Drawing, LINES_PER_LOCK, Materials, POLL, Placement, PlacementError, ThreadCounts,
+    ThreadGroup,
+};
 use crate::stages::layer::Part;
 use crate::{LatencyPart, PartCounts, Settings, Tables};
 
@@ -69,6 +72,9 @@ impl Architecture for Naive {
         let (threads, regions) = (&settings.threads, settings.lock.regions);
         let (nvmq, fcmd) = (threads.of("hil"), threads.of("ftl"));
         PartCounts { nvmq, ilock: regions, cache: regions, trans: regions, log: 1, bgc: 1, fcmd }
+    }
+    fn unread(&self) -> Vec<&'static str> {
+        vec![LINES_PER_LOCK, POLL]
     }
     fn cores(&self) -> Option<u16> {
         Some(12)

@@ -6,7 +6,7 @@
 //!                                     channels
 //! ```
 
-use super::{Architecture, DrawError, Drawing, Hardware, LinkDeal, Materials, ThreadGroup};
+use super::{Architecture, DrawError, Drawing, Hardware, LINES_PER_LOCK, LinkDeal, Materials, OF_PARTS, ThreadGroup};
 use crate::stages::dies::DieLines;
 use crate::stages::pipessd::event::EventLine;
 use crate::stages::pipessd::fetch::{self, Fetcher};
@@ -87,6 +87,9 @@ impl Architecture for PipeSsd {
     fn settle(&self, mut settings: Settings) -> Settings {
         settings.mapping = MappingScheme::Page;
         settings
+    }
+    fn unread(&self) -> Vec<&'static str> {
+        [OF_PARTS, &[LINES_PER_LOCK]].concat()
     }
     fn takes_data_in_place(&self) -> bool {
         true

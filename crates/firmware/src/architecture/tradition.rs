@@ -6,7 +6,7 @@
 //!                          worker <-> link
 //! ```
 
-use super::{Architecture, DrawError, Drawing, Hardware, LinkDeal, Materials, ThreadGroup};
+use super::{Architecture, DrawError, Drawing, Hardware, LinkDeal, Materials, OF_PARTS, POLL, ThreadGroup};
 use crate::stages::Answers;
 use crate::stages::dies::DieLines;
 use crate::stages::fcmd::{self, Fcmd};
@@ -86,6 +86,9 @@ impl Architecture for Tradition {
     /// Whichever worker is first at a cacheline goes first.
     fn keeps_queue_order(&self) -> bool {
         false
+    }
+    fn unread(&self) -> Vec<&'static str> {
+        [OF_PARTS, &[POLL, "reclaim.window_per_group", "reclaim.wear_share"]].concat()
     }
     fn takes_data_in_place(&self) -> bool {
         true

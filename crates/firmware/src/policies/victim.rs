@@ -92,18 +92,31 @@ fn pick_among(groups: &BlockGroups, owner: u32, policy: VictimPolicy, garbage: u
             best
         }
         VictimPolicy::CostBenefit => {
-            let candidates =
-                groups.owned(owner).filter(|&group| groups.valid_count(group) <= most && is_candidate(group));
             // All that the owner has closed count, also those that are no candidates, or have been erased since.
             let closings = groups.closings(owner);
-            let weighed = candidates
-                .map(|group| (group, groups.valid_count(group).min(pages), age(groups.closed_at(group), closings)));
-            let best = weighed.max_by(|&(one, valid, age), &(other, valid_of_other, age_of_other)| {
-                compare_benefits(pages, (valid, age), (valid_of_other, age_of_other)).then(other.cmp(&one))
-            });
-            best.map(|(group, ..)| group)
+            let with_garbage = groups.owned(owner).map(|group| (group, groups.valid_count(group)));
+            let with_garbage = with_garbage.filter(|&(_, valid)| valid <= most);
+            let weighed = with_garbage.map(|(group, valid)| (group, (valid, age(groups.closed_at(group), closings))));
+            most_beneficial(pages, weighed, is_candidate)
         }
     }
+}
+
+/// The first of the candidates that are worth most, each by its valid pages and its age. One that is worth no more than the best so far is
+/// not asked about.
+fn most_beneficial(
+    pages: u32,
+    groups: impl Iterator<Item = (u32, (u32, u32))>,
+    is_candidate: impl Fn(u32) -> bool,
+) -> Option<u32> {
+    let mut best = None;
+    for (group, weight) in groups {
+        let is_better = best.is_none_or(|(_, most)| compare_benefits(pages, weight, most) == Ordering::Greater);
+        if is_better && is_candidate(group) {
+            best = Some((group, weight));
+        }
+    }
+    best.map(|(group, _)| group)
 }
 
 /// One more than the number of groups that were closed since one was, before which `closed_at` were, of `closings` by now.
@@ -194,6 +207,7 @@ pub(crate) fn survey(groups: &BlockGroups, owner: u32) -> Survey {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn an_old_group_that_is_nearly_full_is_worth_less_than_one_with_much_garbage() {
@@ -204,6 +218,20 @@ mod tests {
         let compare = |one, other| compare_benefits(100, one, other);
         assert_eq!(compare((85, ages[0]), (20, ages[1])), Ordering::Less);
         assert_eq!(compare((60, 91), (50, 1)), Ordering::Greater, "age counts");
+    }
+
+    proptest! {
+        /// As many alike as there are, and candidates or not.
+        #[test]
+        fn the_best_is_that_of_all_candidates_compared(
+            groups in prop::collection::vec((0..=8u32, 1..6u32, any::<bool>()), 0..40)
+        ) {
+            let weighed = (0..).zip(&groups).map(|(group, &(valid, age, _))| (group, (valid, age)));
+            let is_candidate = |group: u32| groups[group as usize].2;
+            let all = weighed.clone().filter(|(group, _)| is_candidate(*group));
+            let best = all.max_by(|one, other| compare_benefits(8, one.1, other.1).then(other.0.cmp(&one.0)));
+            prop_assert_eq!(most_beneficial(8, weighed, is_candidate), best.map(|(group, _)| group));
+        }
     }
 
     /// With `1 + u` below, for media that read a victim whole, the emptier one would be taken; with `2u` both are worth 12.

@@ -6,6 +6,7 @@ use crate::placement::{Seats, assignments};
 use crate::points::Point;
 use crate::runner::run;
 use crate::store::Store;
+use firmware::architecture::{ThreadGroup, find};
 use rig::config::{ConfigError, Layers, Resolved};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -150,22 +151,58 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// Hardware threads of a core, where every group is searched or fixed: threads of another would be counted and judged by nobody.
+    /// Hardware threads of a core.
     pub(super) fn width(&self, seats: &Seats) -> Result<u16, LabError> {
+        Ok(self.resolved(self.cores, seats, None)?.processor.threads_per_core.into())
+    }
+
+    /// Refuses what no search can be of, before its first run: groups that the architecture lacks or that nobody has, and a number of cores
+    /// on which a short run or one that verifies cannot be. `first` is the placement that each number of cores would begin with.
+    pub(super) fn check(&self, first: impl Fn(u16) -> Seats) -> Result<(), LabError> {
+        let place = &self.placing.place;
+        self.check_groups()?;
+        for &cores in place.cores.get_ref() {
+            let seats = first(cores);
+            let seeds = place.seeds.get_ref().iter().map(|seed| Some(*seed));
+            [None].into_iter().chain(seeds).try_for_each(|seed| self.resolved(cores, &seats, seed).map(drop))?;
+        }
+        Ok(())
+    }
+
+    /// Every group of the architecture is searched or fixed, and none besides: threads of one left out would be judged by nobody. What is
+    /// no architecture is refused where the configuration is.
+    fn check_groups(&self) -> Result<(), LabError> {
+        let (place, lines) = (&self.placing.place, &self.placing.lines);
+        let (groups, fixed) = (place.groups.get_ref(), place.fixed.get_ref());
+        let Some(architecture) = find(place.architecture.get_ref()) else { return Ok(()) };
+        let (name, own) = (architecture.name(), architecture.groups());
+        let refuse = |key: &str, line: usize, found: String, expected: String| {
+            let file = self.placing.file.clone();
+            Err(LabError::Refused { file, line, key: key.into(), found, expected })
+        };
+        let names = || own.iter().map(|group| group.name).collect::<Vec<_>>().join(", ");
+        let lacks = |group: &&String| own.iter().all(|known| known.name != **group);
+        if let Some(group) = groups.iter().find(lacks) {
+            let expected = format!("groups of {name}: {}; it has no {group}", names());
+            return refuse("place.groups", lines.groups, list(groups), expected);
+        }
+        if let Some(group) = fixed.keys().find(lacks) {
+            let expected = format!("a group of {name}: {}", names());
+            return refuse("place.fixed", lines.fixed, format!("{group} = {}", fixed[group]), expected);
+        }
+        let is_left =
+            |group: &&ThreadGroup| !fixed.contains_key(group.name) && groups.iter().all(|it| it != group.name);
+        if let Some(left) = own.iter().find(is_left) {
+            let expected = format!("all groups of {name}, here or in place.fixed: {} is in neither", left.name);
+            return refuse("place.groups", lines.groups, list(groups), expected);
+        }
+        Ok(())
+    }
+
+    fn resolved(&self, cores: u16, seats: &Seats, seed: Option<u64>) -> Result<Resolved, LabError> {
         let failed =
             |error: ConfigError| LabError::Configuration { point: self.placing.name.clone(), error: error.into() };
-        let resolved = self.resolve(self.cores, seats, None).map_err(failed)?;
-        if let Some(left) = resolved.architecture.groups().iter().find(|group| !seats.contains_key(group.name)) {
-            let (architecture, left) = (resolved.architecture.name(), left.name);
-            return Err(LabError::Refused {
-                file: self.placing.file.clone(),
-                line: self.placing.lines.groups,
-                key: "place.groups".into(),
-                found: list(self.placing.place.groups.get_ref()),
-                expected: format!("all groups of {architecture}, here or in place.fixed: {left} is in neither"),
-            });
-        }
-        Ok(resolved.processor.threads_per_core.into())
+        self.resolve(cores, seats, seed).map_err(failed)
     }
 
     /// What runs of a placement have in common, or those of a seed that verify it.

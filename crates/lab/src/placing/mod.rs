@@ -160,7 +160,8 @@ impl Placing {
     /// Begins a search.
     ///
     /// # Errors
-    /// An assignment over what the table `place` says, or a folder that cannot be written.
+    /// An assignment over what the table `place` says, a folder that cannot be written, or a number of cores, a group or a configuration
+    /// with which no run can be, whichever of its runs that is.
     pub fn search<'a>(&'a self, orders: &'a PlacingOrders<'a>) -> Result<Search<'a>, LabError> {
         if let Some(set) = orders.sets.iter().find(|set| self.says(key_of(set))) {
             return Err(LabError::Searched { set: set.clone(), file: self.file.clone() });

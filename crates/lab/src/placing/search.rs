@@ -34,8 +34,12 @@ pub struct Search<'a> {
 
 impl<'a> Search<'a> {
     pub(super) fn begin(placing: &'a Placing, orders: &'a PlacingOrders<'a>) -> Result<Self, LabError> {
-        let counts = vec![1; placing.place.groups.get_ref().len()];
-        Ok(Search { placing, judge: Judge::new(placing, orders)?, counts, found: Vec::new() })
+        let place = &placing.place;
+        let (groups, fixed) = (place.groups.get_ref(), place.fixed.get_ref());
+        let counts = vec![1; groups.len()];
+        let judge = Judge::new(placing, orders)?;
+        judge.check(|cores| dealt(groups, &counts, fixed, cores))?;
+        Ok(Search { placing, judge, counts, found: Vec::new() })
     }
 
     /// The placement for the next number of cores, beginning with the threads of the one before.

@@ -50,9 +50,20 @@ fn what_cannot_be_searched_is_refused_by_line_and_key() {
         let error = Placing::read("placing", "placing.toml", &SEARCH.replace(right, instead)).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
-    let later = [
+    let before_any_run = [
         ("\"randread\"", "\"nothing\"", "placing.toml:5: workload.phases"),
-        ("\"nvmq\", \"ilock\"", "\"nvmq\", \"hil\"", "placing.toml:6: "),
+        (
+            "\"nvmq\", \"ilock\"",
+            "\"nvmq\", \"hil\"",
+            "placing.toml:6: place.groups is [\"nvmq\", \"hil\", \"cache\", \"trans\", \"fcmd\"]; expected groups of deepflash: \
+             nvmq, ilock, cache, trans, log, bgc, fcmd; it has no hil",
+        ),
+        ("\"nvmq\", \"ilock\"", "\"nvmq\", \"heat\"", "bgc, fcmd; it has no heat"),
+        (
+            "log = 1, bgc",
+            "heat = 1, bgc",
+            "placing.toml:7: place.fixed is heat = 1; expected a group of deepflash: nvmq,",
+        ),
         (
             "\"cache\", ",
             "",
@@ -61,20 +72,21 @@ fn what_cannot_be_searched_is_refused_by_line_and_key() {
         ),
         ("log = 1, bgc = 1", "log = 1", "here or in place.fixed: bgc is in neither"),
         ("cores = [1, 2]", "cores = [0]", "placing.toml:4: platform.cores is 0"),
+        ("cores = [1, 2]", "cores = [2, 3000]", "placing.toml:4: platform.cores is 3000"),
+        ("workload.ios = 400", "workload.ios = 0", "placing.toml:17: workload.ios is 0"),
         ("\"in-order-1ghz\"", "\"fast\"", "placing.toml:3: platform.processor is \"fast\""),
         ("log = 1, bgc = 1", "log = 3000, bgc = 1", "placing.toml:7: threads.log is 3000"),
-        (
-            "workload.ios = 300",
-            "workload.duration_ms = 0.001",
-            "placing: 1 core: no request of randread counted in any of its runs; expected runs that count some",
-        ),
     ];
-    for (right, instead, expected) in later {
-        let placing = Placing::read("placing", "placing.toml", &SEARCH.replace(right, instead)).unwrap();
-        let orders = PlacingOrders { jobs: 1, sets: &[], out: None, watch: &|_| {} };
-        let error = placing.search(&orders).unwrap().next_placement().unwrap_err().to_string();
+    let orders = PlacingOrders { jobs: 1, sets: &[], out: None, watch: &|_| {} };
+    let placing = |right, instead| Placing::read("placing", "placing.toml", &SEARCH.replace(right, instead)).unwrap();
+    for (right, instead, expected) in before_any_run {
+        let error = placing(right, instead).search(&orders).err().expect("it is refused").to_string();
         assert!(error.contains(expected), "{error}");
     }
+    let short = placing("workload.ios = 300", "workload.duration_ms = 0.001");
+    let error = short.search(&orders).unwrap().next_placement().unwrap_err().to_string();
+    let expected = "placing: 1 core: no request of randread counted in any of its runs; expected runs that count some";
+    assert!(error.contains(expected), "{error}");
 }
 
 #[test]

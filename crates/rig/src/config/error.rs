@@ -98,7 +98,7 @@ pub enum ConfigError {
         lacks: String,
     },
     /// A key without default that no layer gives.
-    #[error("{key} is missing; expected it in {file}")]
+    #[error("{key} is missing; expected it in {file}{}", as_written(.key))]
     Missing {
         /// The key.
         key: String,
@@ -127,6 +127,14 @@ fn complaint(error: &ConfigError) -> String {
         ConfigError::Refused { at, key, found, expected } => format!("{key} is {found} ({at}); expected {expected}"),
         other => other.to_string(),
     }
+}
+
+/// What to write, of a key that a file writes in one line with another: a price, of which the firmware may know more than the file's
+/// author did.
+fn as_written(key: &str) -> String {
+    let work = key.strip_prefix("processor.prices.").and_then(|price| price.split('.').next());
+    let line = |work| format!(", as {work} = {{ slots = N, stall_ns = N }} below [processor.prices]");
+    work.map(line).unwrap_or_default()
 }
 
 fn suggestion(key: &str, nearest: &Option<String>) -> String {

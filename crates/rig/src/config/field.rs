@@ -1,7 +1,7 @@
 //! What values a key can hold: numbers, words, sizes and spans, read from a value and written as one.
 
-use super::longest;
 use super::value::Value;
+use super::{limits, longest};
 use firmware::{AddressSplit, BlockDeal, MappingScheme, QueueAllocation, VictimPolicy};
 use nvme::spec::QueuePriority;
 use units::{Bytes, Span, measure};
@@ -38,7 +38,11 @@ macro_rules! integers {
             }
             /// What is no whole number is not told a type's bounds: the key may have narrower ones.
             fn expected_for(value: &Value, key: &str) -> String {
-                if is_whole(value) { Self::expected(key) } else { Self::KIND.into() }
+                match limits::of(key) {
+                    _ if !is_whole(value) => Self::KIND.into(),
+                    Some(limits) => limits,
+                    None => Self::expected(key),
+                }
             }
             fn write(&self, _: &str) -> Value {
                 Value::Integer((*self).try_into().expect("settings stay below 2^63"))

@@ -2,6 +2,7 @@
 
 use super::layered::{Layer, Layered, Setting};
 use super::schema::{Key, schema};
+use super::value::Value;
 use super::{ConfigError, Origin};
 use crate::config::field::Field;
 use firmware::architecture::{Architecture, Placement, PlacementError, ThreadCounts};
@@ -132,7 +133,11 @@ const GROUPED: [&str; 2] = ["threads", "placement"];
 fn threads(from: &Layered, architecture: &dyn Architecture) -> Result<ThreadCounts, ConfigError> {
     let mut threads = ThreadCounts::new(architecture.groups());
     for group in architecture.groups() {
-        threads = threads.with(group.name, from.get(&format!("threads.{}", group.name))?);
+        let key = format!("threads.{}", group.name);
+        let is_whole = matches!(from.setting(&key).value, Value::Integer(_));
+        // A number that its type does not hold is none that the group may have.
+        let refused = |error| if is_whole { from.refuse(&key, group.expected()) } else { error };
+        threads = threads.with(group.name, from.get(&key).map_err(refused)?);
     }
     Ok(threads)
 }

@@ -307,7 +307,7 @@ mod tests {
             ("host.vectors=1.5", "host.vectors is 1.5; expected a whole number from 1 to 2047, or \"auto\""),
             ("device.channels=1.5", "device.channels is 1.5; expected a whole number"),
             ("device.channels=0", "device.channels is 0; expected 1 to 256"),
-            ("device.channels=-1", "device.channels is -1; expected a whole number from 0 to 4294967295"),
+            ("device.channels=-1", "device.channels is -1; expected 1 to 256"),
             ("device.lba_bytes=0.5", "device.lba_bytes is 0.5; expected 512 or 4096"),
             ("controller.burst=0.5", "controller.burst is 0.5; expected a power of two up to 64, or \"unlimited\""),
             ("workload.ios=1.5", "workload.ios is 1.5; expected a whole number, or \"none\""),

@@ -39,6 +39,8 @@ pub const FLAGS: &[(&str, &str)] = &[
 /// What a user says, layer by layer. Order between the layers is fixed; within one, later words win.
 #[derive(Clone, Default)]
 pub struct Layers {
+    /// What nobody said: a command's own choices, below all others.
+    beneath: Layer,
     files: Vec<Layer>,
     flags: Layer,
     sets: Layer,
@@ -78,6 +80,15 @@ impl Layers {
         let file: Arc<str> = name.into();
         self.files.push(layer(name, text, None, |line| Origin::File { file: file.clone(), line })?);
         Ok(self)
+    }
+
+    /// What a command chooses by itself, below everything that the user says, as the text of a file; `name` stands for its path in origins.
+    ///
+    /// # Errors
+    /// Not TOML, an unknown key.
+    pub fn beneath(name: &str, text: &str) -> Result<Self, ConfigError> {
+        let beneath = Layers::new().text(name, text)?.files.concat();
+        Ok(Layers { beneath, ..Layers::default() })
     }
 
     /// One key of a file that is more than a configuration, such as an experiment's. `value` is TOML.
@@ -174,7 +185,8 @@ impl Layers {
 
     /// All that the user says, the lowest layer first.
     pub(super) fn all(&self) -> Layer {
-        self.files.iter().flatten().chain(&self.flags).chain(&self.sets).cloned().collect()
+        let said = self.files.iter().flatten().chain(&self.flags).chain(&self.sets);
+        self.beneath.iter().chain(said).cloned().collect()
     }
 
     /// These with nothing said but a layer.
@@ -223,6 +235,7 @@ impl Layers {
         let idle = resolved.cores - resolved.placement.cores();
         resolved.idle =
             (cores_are_given && idle > 0).then(|| idle_cores(idle, architecture, resolved.settings.threads));
+        resolved.unread = self.said(&architecture.unread());
         (resolved.kept, resolved.left_out, resolved.said) = (kept, left_out, self.clone());
         Ok(resolved)
     }
@@ -311,5 +324,52 @@ fn platform_file(chosen: &Layered, user: &Layer, key: &str, catalogue: &[Named])
         return Ok(Source::of(&wanted, String::new()));
     }
     let names: Vec<&str> = catalogue.iter().map(|named| named.name).collect();
-    Err(chosen.refuse(key, format!("a file or one of {}", names.join(", "))))
+    Err(chosen.refuse(key, format!("a file or one of {}; {}", names.join(", "), text::looked_for(&wanted))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_architecture_has_no_use_for_is_told_to_who_said_it() {
+        let unread = |layers: Layers, architecture| {
+            let layers = layers.text("run.toml", "[lock]\nregions = 2\nstalls = true\n").unwrap();
+            let layers = layers.flag("--architecture", architecture).unwrap().set("pipeline.poll_ns=100").unwrap();
+            layers.resolve().unwrap().unread
+        };
+        let [regions, stalls, poll] =
+            ["run.toml:2: lock.regions = 2", "run.toml:3: lock.stalls = true", "--set pipeline.poll_ns=100"];
+        for (architecture, expected) in [
+            ("deepflash", &[regions, poll][..]),
+            ("naive", &[poll]),
+            ("pipessd", &[regions, stalls]),
+            ("tradition", &[regions, stalls, poll]),
+        ] {
+            // What a command chooses by itself nobody said.
+            let beneath = Layers::beneath("serve", "reclaim.paced = true\nlock.forwarding = false\n").unwrap();
+            assert_eq!(unread(beneath, architecture), expected, "{architecture}");
+        }
+    }
+
+    #[test]
+    fn what_keys_only_some_have_a_use_for_the_page_says() {
+        let page = include_str!("../../../../docs/configuration.md");
+        for key in ARCHITECTURES.iter().flat_map(|architecture| architecture.unread()) {
+            assert!(page.contains(&format!("`{key}`")), "docs/configuration.md does not say who has a use for {key}");
+        }
+    }
+
+    #[test]
+    fn commands_that_dies_could_take_are_told_where_nobody_says_whether_they_get_them() {
+        let unused = |sets: &[&str]| {
+            let layers = sets.iter().try_fold(Layers::new(), |layers, set| layers.set(set)).unwrap();
+            layers.resolve().unwrap().unused_commands()
+        };
+        let can = "device.timing.cache_commands=true";
+        let said = "--set: device.timing.cache_commands is true, but flash.cache_commands is false (default): dies get no \
+                    cache commands";
+        assert_eq!(unused(&[can]).as_deref(), Some(said));
+        assert_eq!([unused(&[can, "flash.cache_commands=false"]), unused(&[])], [None, None]);
+    }
 }

@@ -17,6 +17,7 @@ mod firmware_keys;
 mod kept;
 mod layered;
 mod layers;
+mod limits;
 mod longest;
 mod media;
 mod names;

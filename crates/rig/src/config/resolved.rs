@@ -67,6 +67,8 @@ pub struct Resolved {
     pub kept: Vec<String>,
     /// What is left out of a file because it is of groups of threads that the architecture has not which a flag names, in words.
     pub left_out: Option<String>,
+    /// What files and `--set` say of settings that the architecture has no use for, as they say it.
+    pub unread: Vec<String>,
     /// That cores which a file or flag asks for have nothing to do, in words.
     pub idle: Option<String>,
     /// What the user said.
@@ -274,6 +276,7 @@ impl Resolved {
             seed,
             kept: Vec::new(),
             left_out: None,
+            unread: Vec::new(),
             idle: None,
             said: Layers::new(),
             layered,
@@ -294,6 +297,14 @@ impl Resolved {
             Some(named("platform.processor")).filter(|name| PROCESSORS.iter().all(|known| known.name != name));
         let phases = run::names(&self.layered, "workload.phases").expect(READ).into_iter();
         device.into_iter().chain(processor).chain(phases.filter(|name| Workload::named(name).is_none()))
+    }
+
+    /// That dies can take commands which nobody gives them, because nobody said whether to, in words.
+    pub fn unused_commands(&self) -> Option<String> {
+        let [can, does] = ["device.timing.cache_commands", "flash.cache_commands"].map(|key| self.layered.setting(key));
+        let is_left = self.device.timing.cache_commands && matches!(does.origin, Origin::Default { .. });
+        let but = "is true, but flash.cache_commands is false (default): dies get no cache commands";
+        is_left.then(|| format!("{}: device.timing.cache_commands {but}", can.origin.place()))
     }
 
     /// What names the file of the time line, as messages begin: a flag, or place and key.
@@ -524,7 +535,7 @@ mod tests {
         };
         assert_eq!(without_origins(&again.to_toml()), without_origins(&record));
         let other = read().flag("--workload", "none-such.toml").and_then(Layers::resolve).err().expect("no file");
-        assert!(other.to_string().contains("\"none-such.toml\" is none"), "{other}");
+        assert!(other.to_string().contains("there is no file /"), "{other}");
         let whole = read().set("device.channels=3").and_then(Layers::resolve).expect("a label and all keys");
         assert_eq!(whole.device.name, "mine");
         let mistyped = read().flag("--device", "smal").and_then(Layers::resolve).err().expect("no file");

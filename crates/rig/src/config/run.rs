@@ -271,7 +271,7 @@ fn unknown_workload(name: &str) -> String {
     match nearest {
         _ if name.is_empty() => format!("{all}, and a name on each side of a comma"),
         Some((_, known)) => format!("{all}; \"{name}\" may be {known}"),
-        None => format!("{all}; \"{name}\" is none"),
+        None => format!("{all}; {}", text::looked_for(name)),
     }
 }
 

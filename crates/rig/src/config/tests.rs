@@ -323,9 +323,9 @@ const REFUSALS: &[(&str, &str)] = &[
          layered, naive, many_layered, pipessd, tradition",
     ),
     (
-        "[platform]\ndevice = \"mlc\"",
-        "run.toml:2: platform.device is \"mlc\"; expected a file or one of mlc-1tb, slc-512gb, tlc-1.5tb, mlc-4gb, small, \
-         pipessd-8ch, pipessd-4ch, pipessd-4ch-half, pipessd-prototype, cosmosplus-mlc, cosmosplus-slc",
+        "[platform]\ndevice = \"/mlc\"",
+        "run.toml:2: platform.device is \"/mlc\"; expected a file or one of mlc-1tb, slc-512gb, tlc-1.5tb, mlc-4gb, small, \
+         pipessd-8ch, pipessd-4ch, pipessd-4ch-half, pipessd-prototype, cosmosplus-mlc, cosmosplus-slc; there is no file /mlc",
     ),
     ("[device]\nchannels = 0", "run.toml:2: device.channels is 0; expected 1 to 256"),
     (
@@ -375,6 +375,7 @@ const REFUSALS: &[(&str, &str)] = &[
         "run.toml:2: lock.unit_bytes is \"3k\"; expected a power of two from 512 B to 1 MiB",
     ),
     ("[threads]\nlog = 2", "run.toml:2: threads.log is 2; expected 0 or 1: checkpoints have one order"),
+    ("[threads]\nlog = 70_000", "run.toml:2: threads.log is 70000; expected 0 or 1: checkpoints have one order"),
     ("[threads]\nfcmd = 0", "run.toml:2: threads.fcmd is 0; expected 1 to 128"),
     (
         "[cache]\nsize_bytes = \"1TB\"",
@@ -528,7 +529,14 @@ fn files_of_devices_and_processors_are_checked_like_any_other() {
     let without = PROCESSORS[0].text.lines().filter(|line| !line.starts_with("ilock_search"));
     let without = without.collect::<Vec<_>>().join("\n");
     let missing = resolved("--processor", "core.toml", &without).err().unwrap();
-    assert_eq!(missing, "processor.prices.ilock_search.slots is missing; expected it in core.toml");
+    let expected = "processor.prices.ilock_search.slots is missing; expected it in core.toml, as ilock_search = \
+                    { slots = N, stall_ns = N } below [processor.prices]";
+    assert_eq!(missing, expected);
+    let here = std::env::current_dir().unwrap().join("gone.toml");
+    for (flag, name) in [("--device", "gone.toml"), ("--processor", "gone.toml"), ("--workload", "gone.toml")] {
+        let said = Layers::new().flag(flag, name).unwrap().resolve().err().unwrap().to_string();
+        assert!(said.ends_with(&format!("there is no file {}", here.display())), "{said}");
+    }
     std::fs::remove_dir_all(&folder).unwrap();
 }
 

@@ -35,6 +35,12 @@ pub fn read(path: &Path) -> Result<String, ConfigError> {
     String::from_utf8(bytes).map_err(|error| no_text(file(), error.as_bytes(), error.utf8_error().valid_up_to()))
 }
 
+/// Where a file was looked for that is not there.
+pub(super) fn looked_for(path: &str) -> String {
+    let whole = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    format!("there is no file {}", whole.display())
+}
+
 /// Bytes that are text up to a place.
 fn no_text(file: String, bytes: &[u8], place: usize) -> ConfigError {
     let (line, column) = behind(&String::from_utf8_lossy(&bytes[..place]));

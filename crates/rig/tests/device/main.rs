@@ -22,6 +22,7 @@ mod queueing;
 mod reclaim;
 mod rings;
 mod swarm;
+mod unread;
 mod waits;
 mod work;
 
