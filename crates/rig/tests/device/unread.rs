@@ -1,8 +1,7 @@
 //! A setting that an architecture says it has no use for changes none of its runs, and each such setting changes those of another.
 
 use crate::configured;
-use firmware::architecture::{ARCHITECTURES, Architecture};
-use rig::check::small::few;
+use firmware::architecture::{ARCHITECTURES, Architecture, ThreadCounts};
 
 /// Writes and reads that meet on hot pages of a drive which reclaims, levels wear and writes checkpoints.
 const BASE: &[&str] = &[
@@ -52,8 +51,10 @@ const OTHERS: &[(&str, &str)] = &[
 const RARE: &[&str] = &["reclaim.wear_share"];
 
 fn digest(architecture: &dyn Architecture, other: Option<(&str, &str)>) -> u64 {
-    let threads: Vec<String> =
-        few(architecture).iter().map(|(group, count)| format!("threads.{group}={count}")).collect();
+    let threads: Vec<String> = ThreadCounts::few(architecture.groups())
+        .iter()
+        .map(|(group, count)| format!("threads.{group}={count}"))
+        .collect();
     let other = other.map(|(key, value)| format!("{key}={value}"));
     let sets: Vec<&str> = BASE.iter().copied().chain(threads.iter().chain(&other).map(String::as_str)).collect();
     let resolved = configured::resolved(&[("--architecture", architecture.name())], &sets);
