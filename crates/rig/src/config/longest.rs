@@ -66,4 +66,45 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn no_time_of_the_hardware_is_so_long_that_the_drive_seems_to_stand_still() {
+        for (key, value) in [
+            ("device.link.latency_ns", "4294967295"),
+            ("device.link.latency_ns", "1000000001"),
+            ("device.timing.program_msb_us", "1000001"),
+            ("device.media.decode_us", "\"1.1s\""),
+            ("device.media.decode_bit_ns", "\"1.1ms\""),
+            ("flash.gather_us", "4294967295"),
+            ("pipeline.poll_ns", "4294967295"),
+            ("processor.lines.memory_ns", "4294967295"),
+            ("processor.lines.atomic_ns", "100001"),
+            ("processor.hops.first_ns", "100001"),
+            ("processor.prices.cache_find_entry.stall_ns", "100001"),
+            ("processor.stall_per_slot_ns", "1001"),
+        ] {
+            let layers = Layers::new().set(&format!("{key}={value}")).unwrap();
+            let message = layers.resolve().err().expect("it is too long").to_string();
+            let start = format!("--set: {key} is {value}; expected at most 1");
+            assert!(message.starts_with(&start), "{message}");
+        }
+        let longest = [
+            ("device.link.latency_ns", "1s"),
+            ("flash.gather_us", "1s"),
+            ("device.timing.program_lsb_us", "1s"),
+            ("processor.lines.memory_ns", "100us"),
+            ("processor.stall_per_slot_ns", "1us"),
+        ];
+        for (key, value) in longest {
+            let mut layers = Layers::new().flag("--device", "small").unwrap().flag("--ios", "300").unwrap();
+            for assignment in ["cache.size_bytes=1MiB", "workload.warm_up_ios=0", &format!("{key}={value}")] {
+                layers = layers.set(assignment).unwrap();
+            }
+            let resolved = layers.resolve().unwrap();
+            let mut session = resolved.session(&resolved.plan(), resolved.phases(), 0).unwrap();
+            while let Some(phase) = session.next_phase() {
+                assert!(phase.is_ok(), "{key}: {:?}", phase.err());
+            }
+        }
+    }
 }
