@@ -4,7 +4,7 @@
 /// By key: least and most, and more to say of them.
 const LIMITS: &[(&str, u32, u32, &str)] = &[
     ("device.channels", 1, 256, ""),
-    ("device.packages_per_channel", 1, 64, ""),
+    ("device.packages_per_channel", 1, 256, ""),
     ("device.dies_per_package", 1, 64, ""),
     ("device.planes_per_die", 1, 4, ""),
     ("device.pages_per_block", 1, 65_536, ""),
