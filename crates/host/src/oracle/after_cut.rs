@@ -403,6 +403,55 @@ mod tests {
     }
 
     #[test]
+    fn a_sector_that_was_torn_by_a_cut_shows_in_its_second_word() {
+        let mut oracle = oracle(true);
+        let one = write(&mut oracle, 0, 8);
+        oracle.power_cut();
+        let word = |at: u64| pattern(Lba(at / 2), one.write_number(), (at % 2) as u32);
+        let whole: Vec<u64> = (0..16).map(word).collect();
+        let mut torn = whole.clone();
+        torn[9] = pattern(Lba(4), 0, 1);
+        let wrong = read(&mut oracle, 0, 8, &torn).unwrap_err();
+        assert_eq!((wrong.lba, wrong.word), (Lba(4), 1));
+        read(&mut oracle, 0, 8, &whole).unwrap();
+    }
+
+    /// Block after block, each of which lasts by itself.
+    #[test]
+    fn what_a_read_of_a_part_has_found_is_what_there_is() {
+        let mut oracle = Oracle::new(64, Lba(0), Initial::Fresh).with_power_cuts(true, 1);
+        let one = write(&mut oracle, 0, 8);
+        let two = write(&mut oracle, 0, 8);
+        oracle.power_cut();
+        read(&mut oracle, 0, 2, &words(0, 2, &[&one])).unwrap();
+        read(&mut oracle, 1, 1, &words(1, 1, &[&two])).unwrap_err();
+        read(&mut oracle, 1, 7, &words(1, 7, &[&one])).unwrap();
+        read(&mut oracle, 0, 8, &words(0, 8, &[&one])).unwrap();
+    }
+
+    #[test]
+    fn what_is_left_of_the_last_page_is_known_when_all_of_it_was_read() {
+        let mut oracle = Oracle::new(11, Lba(0), Initial::Fresh).with_power_cuts(true, 8);
+        let one = write(&mut oracle, 8, 3);
+        oracle.power_cut();
+        read(&mut oracle, 8, 2, &words(8, 2, &[&one])).unwrap();
+        assert_eq!(oracle.uncertain(), 1, "one sector has not been read");
+        read(&mut oracle, 10, 1, &words(10, 1, &[&one])).unwrap();
+        assert_eq!(oracle.uncertain(), 0);
+        read(&mut oracle, 8, 3, &[0; 3]).unwrap_err();
+    }
+
+    #[test]
+    fn a_write_that_never_began_is_not_found_after_a_cut() {
+        let mut oracle = oracle(true);
+        let [one, two] = [(0, 8), (0, 4)].map(|(first, sectors)| write(&mut oracle, first, sectors));
+        oracle.never_began(&one);
+        oracle.power_cut();
+        read(&mut oracle, 0, 8, &words(0, 8, &[&one])).unwrap_err();
+        read(&mut oracle, 0, 8, &words(0, 8, &[&two])).unwrap();
+    }
+
+    #[test]
     fn a_certain_page_is_judged_as_before() {
         let mut oracle = oracle(false);
         let one = write(&mut oracle, 0, 3);

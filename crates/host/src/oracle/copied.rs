@@ -278,8 +278,8 @@ mod tests {
 
     #[test]
     fn a_copy_of_what_is_written_meanwhile_is_of_one_of_both_until_it_is_read() {
-        for cuts in [false, true] {
-            let mut oracle = oracle(false);
+        for (cuts, volatile) in [(false, false), (true, false), (true, true)] {
+            let mut oracle = oracle(volatile);
             let one = write(&mut oracle, 1, 1);
             let copy = oracle.copies(Q[0], Lba(9), &[(Lba(1), 1)]);
             let two = oracle.submitted(Q[1], Access::Write, Lba(1), 1);

@@ -237,6 +237,23 @@ fn a_torn_sector_shows_in_its_second_word() {
     assert_eq!((mismatch.word, mismatch.meaning), (1, Meaning::Written { lba: Lba(9), write: 0, word: 1 }));
 }
 
+/// Its first word says which of both it holds, and the others have to agree.
+#[test]
+fn a_torn_sector_shows_while_it_may_hold_one_of_two_contents() {
+    let mut oracle = Oracle::new(64, Lba(0), Initial::Preconditioned);
+    let early = oracle.submitted(Q[2], Access::Read, Lba(9), 1);
+    let write = oracle.submitted(Q[0], Access::Write, Lba(9), 1);
+    let number = write.write_number();
+    for (first, second) in [(number, 0), (0, number)] {
+        let read = oracle.submitted(Q[1], Access::Read, Lba(9), 1);
+        let torn = [pattern(Lba(9), first, 0), pattern(Lba(9), second, 1)];
+        let mismatch = oracle.completed(&read, &torn).unwrap_err();
+        assert_eq!((mismatch.word, mismatch.meaning), (1, Meaning::Written { lba: Lba(9), write: second, word: 1 }));
+    }
+    oracle.completed(&write, &[]).unwrap();
+    oracle.completed(&early, &[0, 1].map(|word| pattern(Lba(9), 0, word))).unwrap();
+}
+
 #[test]
 fn of_two_racing_writes_a_read_settles_which_one_lasts() {
     let mut oracle = Oracle::new(64, Lba(0), Initial::Preconditioned);
