@@ -47,7 +47,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("journal.window_per_group", "64"),
 ];
 
-/// Read in runs that are longer, or rest, or on larger drives: wear has to differ first, a checkpoint to wait, a map to take several groups.
+/// Read in runs that are longer, that rest, or on larger drives: wear has to differ, a checkpoint to wait, a map to take several groups.
 const RARE: &[&str] = &["reclaim.wear_share", "journal.only_when_idle", "journal.window_per_group"];
 
 fn digest(architecture: &dyn Architecture, other: Option<(&str, &str)>) -> u64 {
