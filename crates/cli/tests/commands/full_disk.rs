@@ -2,7 +2,7 @@
 //!
 //! The longest file that the process may have is shorter than any result: what is behind that is refused (EFBIG), as by a full disk.
 
-use crate::shell::{SMALL, argument, file, flashloom, small};
+use crate::shell::{SMALL, argument, file, flashloom, small, sweep_of_two};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -56,11 +56,7 @@ fn a_disk_without_room_keeps_earlier_results_whole_and_has_no_part_of_new_ones()
 fn a_sweep_without_room_leaves_the_results_of_the_one_before() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("full-disk-of-a-sweep");
     let _ = std::fs::remove_dir_all(&folder);
-    let text = "title = \"Room\"\nsummary = \"reads\"\nsource = \"a test\"\n[base]\nplatform.device = \"small\"\n\
-                workload = { phases = \"randread\", ios = 100, warm_up_ios = 0 }\n\
-                [[axis]]\nname = \"depth\"\nkey = \"host.depth\"\nvalues = [1, 2]\n\
-                [[metric]]\nname = \"iops\"\nvalue = \"iops\"\n";
-    let sweep = file("room.toml", text.as_bytes());
+    let sweep = sweep_of_two("room.toml");
     let words = ["sweep", argument(&sweep), "--out", argument(&folder)];
     assert_eq!(flashloom(&words).code, 0);
     let before = held(&folder);

@@ -1,7 +1,7 @@
 //! A system that starts no more threads, as where a user or a container has all that it may have: what can do without goes on, and what
 //! cannot says so.
 
-use crate::shell::{SMALL, argument, file};
+use crate::shell::{SMALL, argument, sweep_of_two};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -29,11 +29,7 @@ fn virtual_time_needs_no_thread_but_the_first() {
     done(&["check", "--runs", "2", "--ios", "20", "--cuts", "1"]);
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sweep-without-threads");
     let _ = std::fs::remove_dir_all(&folder);
-    let text = "title = \"Alone\"\nsummary = \"reads\"\nsource = \"a test\"\n[base]\nplatform.device = \"small\"\n\
-                workload = { phases = \"randread\", ios = 100, warm_up_ios = 0 }\n\
-                [[axis]]\nname = \"depth\"\nkey = \"host.depth\"\nvalues = [1, 2]\n\
-                [[metric]]\nname = \"iops\"\nvalue = \"iops\"\n";
-    let sweep = file("alone.toml", text.as_bytes());
+    let sweep = sweep_of_two("alone.toml");
     let json = folder.join("kept.json");
     std::fs::create_dir_all(&folder).expect("a folder of ours");
     done(&["sweep", argument(&sweep), "--out", argument(&folder), "--jobs", "2", "--json", argument(&json)]);

@@ -49,3 +49,12 @@ pub(crate) fn file(name: &str, bytes: &[u8]) -> PathBuf {
 pub(crate) fn argument(path: &Path) -> &str {
     path.to_str().expect("a path of ours")
 }
+
+/// A sweep of two short runs of the small drive.
+pub(crate) fn sweep_of_two(name: &str) -> PathBuf {
+    let text = "title = \"Two\"\nsummary = \"reads\"\nsource = \"a test\"\n[base]\nplatform.device = \"small\"\n\
+                workload = { phases = \"randread\", ios = 100, warm_up_ios = 0 }\n\
+                [[axis]]\nname = \"depth\"\nkey = \"host.depth\"\nvalues = [1, 2]\n\
+                [[metric]]\nname = \"iops\"\nvalue = \"iops\"\n";
+    file(name, text.as_bytes())
+}
