@@ -402,7 +402,7 @@ fn short(figure: f64) -> String {
     if size > 0.0 && size < 1e-3 {
         return format!("{figure:.3e}");
     }
-    let digits = 3 - size.max(1e-3).log10().floor() as i32;
+    let digits = 3 - libm::log10(size.max(1e-3)).floor() as i32;
     format!("{figure:.*}", digits.max(0) as usize)
 }
 

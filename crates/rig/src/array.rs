@@ -9,7 +9,7 @@ pub(crate) fn wear(tables: &Tables) -> report::Wear {
     let counts: Vec<u64> = data(groups).map(|group| u64::from(groups.erase_count(group))).collect();
     let many = counts.len().max(1) as f64;
     let mean = counts.iter().sum::<u64>() as f64 / many;
-    let variance = counts.iter().map(|&count| (count as f64 - mean).powi(2)).sum::<f64>() / many;
+    let variance = counts.iter().map(|&count| (count as f64 - mean) * (count as f64 - mean)).sum::<f64>() / many;
     report::Wear {
         erase_count_min: counts.iter().copied().min().unwrap_or(0),
         erase_count_mean: mean,

@@ -233,7 +233,8 @@ fn geometric(mean_bytes: f64) -> Result<Vec<(u32, f64)>, UnusableParameter> {
     let more = 1.0 - step as f64 / mean;
     let steps = crate::REQUEST_MAX.0 / step;
     let sectors = (step / SECTOR_BYTES) as u32;
-    let weights = (0..steps as i32).map(|extra| ((extra as u32 + 1) * sectors, more.powi(extra)));
+    let weight = |extra: u64| libm::pow(more, extra as f64);
+    let weights = (0..steps).map(|extra| ((extra as u32 + 1) * sectors, weight(extra)));
     Ok(weights.take_while(|choice| choice.1 > 1e-15).collect())
 }
 

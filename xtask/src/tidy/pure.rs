@@ -49,7 +49,8 @@ fn find(tree: &Tree) -> Vec<Offence> {
     offences
 }
 
-/// Clippy sees types through aliases and macros, where a search does not; it reads one `clippy.toml` for each crate.
+/// Clippy sees types through aliases and macros, where a search does not; it reads one `clippy.toml` for each crate, and that of the
+/// repository only where a crate has none: its bans stand in the others too.
 fn lint_files(tree: &Tree) -> Vec<Offence> {
     let present = tree.manifests().filter(|(name, _)| PURE.contains(name));
     let path = |name: &str| format!("crates/{name}/clippy.toml");
@@ -57,8 +58,21 @@ fn lint_files(tree: &Tree) -> Vec<Offence> {
     let differs = |name: &str| tree.file(&path(name)).is_none_or(|file| Some(&file.text) != first);
     let remedy = format!("copy {}", path(PURE[0]));
     let wrong = present.filter(|(name, _)| differs(name));
-    wrong.map(|(name, file)| file.offence(1, format!("{} is missing or differs", path(name)), &remedy)).collect()
+    let mut offences: Vec<_> =
+        wrong.map(|(name, file)| file.offence(1, format!("{} is missing or differs", path(name)), &remedy)).collect();
+    let stands = |line: &str| first.is_none_or(|text| text.lines().any(|known| known == line));
+    if let Some(file) = tree.file(FOR_ALL) {
+        let bans = (1..).zip(file.text.lines()).filter(|(_, line)| line.trim_start().starts_with("{ path"));
+        let missing = bans.filter(|(_, line)| !stands(line));
+        offences.extend(missing.map(|(number, _)| {
+            file.offence(number, "a ban for all crates that pure ones do not have", "copy it to each pure crate's file")
+        }));
+    }
+    offences
 }
+
+/// What clippy reads for a crate that has no file of its own.
+const FOR_ALL: &str = "clippy.toml";
 
 #[cfg(test)]
 mod tests {
@@ -101,5 +115,15 @@ mod tests {
             ("crates/sim/Cargo.toml", ""),
         ];
         assert_eq!(found(&CHECK, &files), ["crates/stage/Cargo.toml:1", "crates/flash/Cargo.toml:1"]);
+    }
+
+    #[test]
+    fn what_is_banned_everywhere_is_banned_in_pure_crates() {
+        let files = [
+            ("clippy.toml", "# All.\n    { path = \"a\" },\n    { path = \"b\" },\n"),
+            ("crates/units/Cargo.toml", ""),
+            ("crates/units/clippy.toml", "x\n    { path = \"a\" },\n"),
+        ];
+        assert_eq!(found(&CHECK, &files), ["clippy.toml:3"]);
     }
 }

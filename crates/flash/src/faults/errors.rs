@@ -41,14 +41,17 @@ impl ErrorModel {
         let Stress { cycles, days, reads } = stress;
         // What counts for nothing does so however far the other factor has grown, and if that is beyond all numbers.
         let times = |coefficient: f64, growth: f64| if coefficient == 0.0 { 0.0 } else { coefficient * growth };
-        let wear = times(self.wear, cycles.powf(self.wear_exponent));
+        let wear = times(self.wear, libm::pow(cycles, self.wear_exponent));
         let retention = if days > 0.0 {
-            times(self.retention, cycles.powf(self.retention_wear_exponent) * days.powf(self.retention_exponent))
+            times(
+                self.retention,
+                libm::pow(cycles, self.retention_wear_exponent) * libm::pow(days, self.retention_exponent),
+            )
         } else {
             0.0
         };
         let disturb = if reads > 0.0 {
-            times(self.disturb, cycles.powf(self.disturb_wear_exponent) * reads.powf(self.disturb_exponent))
+            times(self.disturb, libm::pow(cycles, self.disturb_wear_exponent) * libm::pow(reads, self.disturb_exponent))
         } else {
             0.0
         };

@@ -329,11 +329,11 @@ impl Faults {
         let settings = &self.settings;
         let of_block = if settings.block_sigma > 0.0 {
             let (one, other) = (share(self.seed, block.0, 0, Lot::Block), share(self.seed, block.0, 1, Lot::Block));
-            (settings.block_sigma * normal(one, other)).exp()
+            libm::exp(settings.block_sigma * normal(one, other))
         } else {
             1.0
         };
-        (settings.errors.rate(stress) * of_block * settings.retry.factor.powi(level as i32)).min(0.5)
+        (settings.errors.rate(stress) * of_block * libm::pow(settings.retry.factor, f64::from(level))).min(0.5)
     }
 
     /// Flips the wrong bits of a code word in the payload and decodes it; the bits corrected, or none if it cannot be.

@@ -58,7 +58,7 @@ impl Scale {
     /// Where a figure lies, 0 to 1.
     pub(super) fn place(&self, figure: f64) -> f64 {
         match self.log2 {
-            true => (figure / self.low).log2() / (self.high / self.low).log2(),
+            true => libm::log2(figure / self.low) / libm::log2(self.high / self.low),
             false => (figure - self.low) / (self.high - self.low),
         }
     }
@@ -66,7 +66,7 @@ impl Scale {
 
 /// The next of 1, 2, 2.5, 5 times a power of ten.
 fn step(least: f64) -> f64 {
-    let power = 10f64.powf(least.log10().floor());
+    let power = libm::pow(10.0, libm::log10(least).floor());
     let factors = [1.0, 2.0, 2.5, 5.0, 10.0];
     let factor = factors.into_iter().find(|factor| factor * power >= least * (1.0 - 1e-9)).unwrap_or(10.0);
     factor * power
@@ -111,7 +111,7 @@ fn without_zeros(text: &str) -> &str {
 
 /// The power of ten of a figure's first digit.
 fn power(figure: f64) -> i32 {
-    if figure == 0.0 { 0 } else { figure.abs().log10().floor() as i32 }
+    if figure == 0.0 { 0 } else { libm::log10(figure.abs()).floor() as i32 }
 }
 
 #[cfg(test)]
@@ -160,7 +160,7 @@ mod tests {
             for (name, tick) in named.iter().zip(&scale.ticks) {
                 let (digits, unit) = name.split_at(name.find(['k', 'M', 'G']).unwrap_or(name.len()));
                 let unit = ["", "k", "M", "G"].iter().position(|known| *known == unit).expect("a unit");
-                let said = digits.parse::<f64>().expect("a figure") * 1e3f64.powi(unit as i32);
+                let said = digits.parse::<f64>().expect("a figure") * libm::pow(1e3, unit as f64);
                 assert!((said - tick).abs() <= 1e-9 * tick.abs().max(said.abs()), "{tick} is {name} of {named:?}");
             }
         };

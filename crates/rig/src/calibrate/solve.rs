@@ -21,8 +21,9 @@ pub(super) fn fit(rows: &[Row], priors: &[f64]) -> Vec<f64> {
     let scaled: Vec<(Vec<f64>, f64, f64)> = rows
         .iter()
         .map(|row| {
+            let nanos = row.nanos.max(1.0);
             let counts = row.counts.iter().zip(priors).map(|(count, prior)| count * prior).collect();
-            (counts, row.weight / total / row.nanos.max(1.0).powi(2), row.nanos)
+            (counts, row.weight / total / (nanos * nanos), row.nanos)
         })
         .collect();
     // The one factor that all would have if the proportions were right.
@@ -40,7 +41,7 @@ pub(super) fn fit(rows: &[Row], priors: &[f64]) -> Vec<f64> {
                 curve += weight * counts[at] * counts[at];
             }
             // Towards the common factor, in units of its own.
-            let ridge = RIDGE / common.powi(2).max(f64::MIN_POSITIVE);
+            let ridge = RIDGE / (common * common).max(f64::MIN_POSITIVE);
             factors[at] = ((slope + ridge * common) / (curve + ridge)).max(0.0);
         }
     }

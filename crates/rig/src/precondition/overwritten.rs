@@ -28,21 +28,21 @@ impl Overwritten {
     /// So many times, with room for so many full groups.
     pub(super) fn new(times: f64, room: f64) -> Self {
         let free = room - 1.0;
-        let first = if times <= free { 1.0 } else { 1.0 - (times.exp_m1() / free.exp_m1()).ln() };
+        let first = if times <= free { 1.0 } else { 1.0 - libm::log(libm::expm1(times) / libm::expm1(free)) };
         Overwritten { times, room, first: Some(first).filter(|&first| first > 0.0), oldest: victim_share(1.0 / room) }
     }
 
     /// The share of a group's pages that is valid, by its age among all groups: from 0, just written, to 1.
     pub(super) fn valid(&self, age: f64) -> f64 {
-        let Some(first) = self.first else { return self.oldest.powf(age) };
+        let Some(first) = self.first else { return libm::pow(self.oldest, age) };
         let (free, refilled) = (self.room - 1.0, 1.0 - first);
         let nth = age * (1.0 + self.times).min(self.room);
         if nth < refilled {
             // Filled when as many were reclaimed since.
-            (1.0 + self.times.exp_m1() * (-nth).exp()) * (-self.times).exp()
+            (1.0 + libm::expm1(self.times) * libm::exp(-nth)) * libm::exp(-self.times)
         } else {
             let filled_at = (self.times.min(free) - (nth - refilled)).max(0.0);
-            (filled_at - self.times).exp()
+            libm::exp(filled_at - self.times)
         }
     }
 
@@ -59,7 +59,7 @@ impl Overwritten {
 /// The valid share of the emptiest group in the steady state: with exponentially falling shares from 1 to `u` their
 /// mean is `(u - 1) / ln u`, which must be the share of the closed space that is user data.
 fn victim_share(used: f64) -> f64 {
-    let mean = |u: f64| (u - 1.0) / u.ln();
+    let mean = |u: f64| (u - 1.0) / libm::log(u);
     let (mut low, mut high) = (1e-9, 1.0 - 1e-9);
     for _ in 0..100 {
         let middle = f64::midpoint(low, high);

@@ -75,8 +75,9 @@ impl fmt::Display for RecordedSpan {
 
 /// A number above zero, rounded up to four digits, without the zeros at their end.
 pub(super) fn rounded_up(number: f64) -> String {
-    let exponent = number.log10().floor() as i32 - 3;
-    let rounded = (number / 10_f64.powi(exponent)).ceil() * 10_f64.powi(exponent);
+    let exponent = libm::log10(number).floor() as i32 - 3;
+    let step = libm::pow(10.0, f64::from(exponent));
+    let rounded = (number / step).ceil() * step;
     // A product in binary is a little off the decimal that is meant.
     let text = format!("{rounded:.*}", (-exponent).max(0) as usize);
     if exponent < 0 { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
