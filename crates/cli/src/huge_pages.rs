@@ -35,16 +35,12 @@ fn wanted(arguments: &[OsString], has_tunables: bool) -> Option<&'static str> {
     VERBS.iter().find(|(known, _)| verb == known).map(|(_, tunables)| *tunables)
 }
 
-#[cfg(unix)]
 fn begin_anew(arguments: &[OsString], tunables: &str) {
     use std::os::unix::process::CommandExt;
     let (Ok(program), Some((name, rest))) = (std::env::current_exe(), arguments.split_first()) else { return };
     // It returns only where it failed; then the program goes on as it is.
     let _ = std::process::Command::new(program).arg0(name).args(rest).env(TUNABLES, tunables).exec();
 }
-
-#[cfg(not(unix))]
-fn begin_anew(_arguments: &[OsString], _tunables: &str) {}
 
 #[cfg(test)]
 mod tests {

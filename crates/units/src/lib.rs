@@ -9,6 +9,8 @@
 //! # What it leaves out
 //! Conversions between logical and physical addresses: only `flash::Geometry` knows how.
 
+const _: () = assert!(usize::BITS == 64, "bytes and pages of a drive are indices in memory");
+
 mod address;
 mod divisor;
 mod ids;

@@ -14,7 +14,7 @@ use units::{Bytes, Lpn, SECTOR_BYTES, Span};
 use workload::{Arrivals, Parameters, Pattern, Recipe};
 
 /// Flash at the end of its life: of 9,200 bits of a word 14 are wrong on average, and of reads from worn blocks more.
-fn worn() -> FaultSettings {
+pub(crate) fn worn() -> FaultSettings {
     FaultSettings {
         errors: ErrorModel { base: 1.5e-3, disturb: 2e-6, disturb_exponent: 1.0, ..ErrorModel::default() },
         cycles: 0,
