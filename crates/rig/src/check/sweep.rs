@@ -3,8 +3,8 @@
 use super::case::{Case, Failure};
 use super::trial::Report;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use units::Span;
 
 /// What cases of one architecture came to.
@@ -149,29 +149,18 @@ impl InOrder {
 /// # Panics
 /// Never: a case that panics is one that fails.
 pub fn sweep(count: u64, jobs: usize, case: impl Fn(u64) -> Case + Sync, goes_on: impl Fn() -> bool + Sync) -> Sweep {
-    let (next, end) = (AtomicU64::new(0), AtomicU64::new(count));
     let ended = Mutex::new(InOrder::default());
-    threads::together(jobs, || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= end.load(Ordering::Relaxed) {
-                break;
-            }
-            let case = case(index);
-            let ran = case.run();
-            let mut ended = ended.lock().expect("nobody panics with the outcome");
-            match ran {
-                Ok(report) => ended.held(index, case.architecture.name(), report),
-                Err(failure) => {
-                    end.fetch_min(index, Ordering::Relaxed);
-                    ended.failed(index, failure);
-                }
-            }
-            drop(ended);
-            if !goes_on() {
-                end.fetch_min(next.load(Ordering::Relaxed), Ordering::Relaxed);
-            }
+    threads::together(jobs, 0..count, |index| {
+        let case = case(index);
+        let ran = case.run();
+        let held = ran.is_ok();
+        let mut ended = ended.lock().expect("nobody panics with the outcome");
+        match ran {
+            Ok(report) => ended.held(index, case.architecture.name(), report),
+            Err(failure) => ended.failed(index, failure),
         }
+        drop(ended);
+        if goes_on() && held { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     ended.into_inner().expect("nobody panics with the outcome").outcome
 }
