@@ -27,6 +27,11 @@ pub struct PartCounts {
     pub fcmd: u16,
 }
 
+impl PartCounts {
+    /// Those of nobody.
+    pub const NONE: PartCounts = PartCounts { nvmq: 0, ilock: 0, cache: 0, trans: 0, log: 0, bgc: 0, fcmd: 0 };
+}
+
 /// Which NVMQ threads serve a queue (DeepFlash §4.2, §5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueAllocation {
