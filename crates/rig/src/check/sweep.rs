@@ -50,27 +50,28 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, report: &Report) {
-        self.cases += 1;
-        self.cuts += u64::from(report.cuts);
-        self.cuts_in_recovery += u64::from(report.cuts_in_recovery);
-        self.erases += report.erases;
-        self.failed_operations += report.failed_operations;
-        self.given_up += report.given_up;
-        self.read_only += report.read_only;
-        self.merges += report.merges;
-        self.levelled += report.levelled;
-        self.cuts_in_merges += report.cuts_in_merges;
-        self.carried.iter_mut().zip(report.carried).for_each(|(sum, more)| *sum += more);
-        self.drains += report.drained.len() as u64;
-        self.drained_pages += report.drained.iter().map(|drained| drained.pages).sum::<u64>();
-        for recovery in &report.recoveries {
-            self.recoveries += 1;
+    fn of(report: &Report) -> Totals {
+        let recoveries = report.recoveries.iter();
+        Totals {
+            cases: 1,
+            cuts: report.cuts.into(),
+            cuts_in_recovery: report.cuts_in_recovery.into(),
+            torn_pages: recoveries.clone().map(|recovery| recovery.torn_pages).sum(),
+            erases: report.erases,
+            recoveries: recoveries.len() as u64,
             // The first one is that of the drive's past, which nobody had to write.
-            self.from_checkpoint += u64::from(recovery.checkpoint.is_some_and(|number| number > 1));
-            self.torn_pages += recovery.torn_pages;
-            self.recovering += recovery.took;
-            self.recovery_max = self.recovery_max.max(recovery.took);
+            from_checkpoint: recoveries.clone().filter(|recovery| recovery.checkpoint > Some(1)).count() as u64,
+            recovering: recoveries.clone().map(|recovery| recovery.took).sum(),
+            recovery_max: recoveries.map(|recovery| recovery.took).max().unwrap_or_default(),
+            drains: report.drained.len() as u64,
+            drained_pages: report.drained.iter().map(|drained| drained.pages).sum(),
+            failed_operations: report.failed_operations,
+            given_up: report.given_up,
+            read_only: report.read_only,
+            merges: report.merges,
+            levelled: report.levelled,
+            cuts_in_merges: report.cuts_in_merges,
+            carried: report.carried,
         }
     }
 
@@ -130,7 +131,7 @@ impl InOrder {
     fn held(&mut self, index: u64, architecture: &'static str, report: Report) {
         self.ahead.insert(index, (architecture, report));
         while let Some((architecture, report)) = self.ahead.remove(&self.next) {
-            self.outcome.totals.entry(architecture).or_default().add(&report);
+            self.outcome.totals.entry(architecture).or_default().join(&Totals::of(&report));
             self.next += 1;
         }
     }
