@@ -21,6 +21,12 @@ pub(crate) const STEPS: &[Step] = &[
     Step { name: "fmt", summary: "formatting is rustfmt's", run: fmt, details: || "To repair: cargo fmt --all".into() },
     Step { name: "tidy", summary: "the house rules (docs/style.md) hold", run: tidy, details: tidy::describe },
     Step {
+        name: "locked",
+        summary: "the fuzz targets' lock is as their manifests need",
+        run: locked,
+        details: || format!("To repair: {REPAIR}, and commit it"),
+    },
+    Step {
         name: "clippy",
         summary: "no warning in any target",
         run: clippy,
@@ -47,6 +53,34 @@ fn fmt(root: &Path, _: &mut Totals) -> Result<(), String> {
 
 fn tidy(root: &Path, _: &mut Totals) -> Result<(), String> {
     tidy::run(root)
+}
+
+/// What writes fuzz/Cargo.lock as it has to be.
+const REPAIR: &str = "cargo update --workspace --manifest-path fuzz/Cargo.toml";
+
+/// The fuzz targets are a workspace of their own, which no other step builds.
+fn locked(root: &Path, totals: &mut Totals) -> Result<(), String> {
+    let mut command = cargo(root, "metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml");
+    let asked =
+        command.env("CARGO_NET_RETRY", "0").output().map_err(|error| format!("cargo does not start: {error}"))?;
+    if !asked.status.success() {
+        let skipped = unlocked(&String::from_utf8_lossy(&asked.stderr))?;
+        println!("{skipped}");
+        totals.read(&skipped);
+    }
+    Ok(())
+}
+
+/// What cargo's complaint about a lock means: an error, or that it cannot be known without a network.
+fn unlocked(said: &str) -> Result<String, String> {
+    let error = said.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or(said);
+    if said.contains("--locked was passed") {
+        return Err(format!("fuzz/Cargo.lock is not as its manifests need; run `{REPAIR}`, and commit it"));
+    }
+    if ["download", "offline"].iter().any(|word| said.contains(word)) {
+        return Ok(format!("skipped: fuzz/Cargo.lock is not compared without a network ({error})"));
+    }
+    Err(format!("fuzz/Cargo.lock cannot be compared with its manifests: {error}"))
 }
 
 fn clippy(root: &Path, _: &mut Totals) -> Result<(), String> {
@@ -117,5 +151,28 @@ fn succeed(mut command: impl std::borrow::BorrowMut<Command>, otherwise: &str) -
         Ok(status) if status.success() => Ok(()),
         Ok(_) => Err(otherwise.into()),
         Err(error) => Err(format!("cargo does not start: {error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_would_have_to_change_is_refused_and_one_that_cannot_be_compared_offline_is_not() {
+        let stale = "error: cannot update the lock file /f/Cargo.lock because --locked was passed to prevent this\n\
+                     help: to generate the lock file without accessing the network, use --offline instead.";
+        let refusal = "fuzz/Cargo.lock is not as its manifests need; \
+                       run `cargo update --workspace --manifest-path fuzz/Cargo.toml`, and commit it";
+        assert_eq!(unlocked(stale), Err(refusal.into()));
+        let alone = "    Updating index\n\
+                     error: failed to get `libfuzzer-sys` as a dependency\n\n\
+                     Caused by:\n  download of config.json failed";
+        let skipped = "skipped: fuzz/Cargo.lock is not compared without a network \
+                       (failed to get `libfuzzer-sys` as a dependency)";
+        assert_eq!(unlocked(alone), Ok(skipped.into()));
+        let broken =
+            "fuzz/Cargo.lock cannot be compared with its manifests: failed to parse manifest at `/f/Cargo.toml`";
+        assert_eq!(unlocked("error: failed to parse manifest at `/f/Cargo.toml`"), Err(broken.into()));
     }
 }

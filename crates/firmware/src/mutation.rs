@@ -5,67 +5,6 @@ use crate::architecture::{ARCHITECTURES, Architecture, DEFAULT};
 use std::fmt;
 use units::{Lpn, is_called};
 
-/// A planted bug.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mutation {
-    /// See [`MUTATIONS`].
-    SkipOutOfBand,
-    /// See [`MUTATIONS`].
-    ReleaseEarly,
-    /// See [`MUTATIONS`].
-    LoseEvicted,
-    /// See [`MUTATIONS`].
-    AnswerEarly,
-    /// See [`MUTATIONS`].
-    FlushEarly,
-    /// See [`MUTATIONS`].
-    ReadEarly,
-    /// See [`MUTATIONS`].
-    EraseUnfenced,
-    /// See [`MUTATIONS`].
-    ShortScan,
-    /// See [`MUTATIONS`].
-    OldestWins,
-    /// See [`MUTATIONS`].
-    VersionsAnew,
-    /// See [`MUTATIONS`].
-    WrongCount,
-    /// See [`MUTATIONS`].
-    ForgetDiscard,
-    /// See [`MUTATIONS`].
-    DrainHalf,
-    /// See [`MUTATIONS`].
-    ReuseBeforeCheckpoint,
-    /// See [`MUTATIONS`].
-    DropCheckpointTail,
-    /// See [`MUTATIONS`].
-    CommitUnfenced,
-    /// See [`MUTATIONS`].
-    TrustTornCheckpoint,
-    /// See [`MUTATIONS`].
-    MisdirectRead,
-    /// See [`MUTATIONS`].
-    KeepReplacedNumber,
-    /// See [`MUTATIONS`].
-    FillBadGroup,
-    /// See [`MUTATIONS`].
-    RenumberTombstone,
-    /// See [`MUTATIONS`].
-    TrustHalfErased,
-    /// See [`MUTATIONS`].
-    ForgetUnreadable,
-    /// See [`MUTATIONS`].
-    SkipLastRange,
-    /// See [`MUTATIONS`].
-    CopyUnforced,
-    /// See [`MUTATIONS`].
-    EraseAnyway,
-    /// See [`MUTATIONS`].
-    PairUnforced,
-    /// See [`MUTATIONS`].
-    WriteAnyway,
-}
-
 /// What is known of a planted bug.
 #[derive(Clone, Copy, Debug)]
 pub struct Planted {
@@ -117,177 +56,81 @@ impl Seeds {
     }
 }
 
-/// Every bug that can be planted. They are in the parts of DeepFlash and in recovery, some in firmware with parts of its own.
-pub const MUTATIONS: &[Planted] = &[
-    Planted {
-        mutation: Mutation::SkipOutOfBand,
-        name: "skip-out-of-band",
-        summary: "TRANS leaves what the frame's entry said before on every seventh write",
-        first_seed: 0,
-    },
-    Planted {
-        mutation: Mutation::ReleaseEarly,
-        name: "release-early",
-        summary: "NVMQ lets a command go on while an earlier one still changes the same pages",
-        first_seed: 0,
-    },
-    Planted {
-        mutation: Mutation::LoseEvicted,
-        name: "lose-evicted",
-        summary: "CACHE forgets which page an entry evicts while it is on its way to flash",
-        first_seed: 0,
-    },
-    Planted {
-        mutation: Mutation::AnswerEarly,
-        name: "answer-early",
-        summary: "CACHE answers a write that is to be on flash when it is in the buffer",
-        first_seed: 0,
-    },
-    Planted {
-        mutation: Mutation::FlushEarly,
-        name: "flush-early",
-        summary: "CACHE answers a Flush at once",
-        first_seed: 0,
-    },
-    Planted {
-        mutation: Mutation::ReadEarly,
-        name: "read-early",
-        summary: "CACHE answers a read of a page that is to be on flash from the buffer",
-        first_seed: 64,
-    },
-    Planted {
-        mutation: Mutation::EraseUnfenced,
-        name: "erase-unfenced",
-        summary: "BGC has a group erased before what supersedes its pages is programmed",
-        first_seed: 912,
-    },
-    Planted {
-        mutation: Mutation::ShortScan,
-        name: "short-scan",
-        summary: "recovery does not read the last row of a group",
-        first_seed: 0,
-    },
-    Planted {
-        mutation: Mutation::OldestWins,
-        name: "oldest-wins",
-        summary: "recovery takes the oldest copy of a page",
-        first_seed: 0,
-    },
-    Planted {
-        mutation: Mutation::VersionsAnew,
-        name: "versions-anew",
-        summary: "after recovery writes are numbered from the beginning",
-        first_seed: 16,
-    },
-    Planted {
-        mutation: Mutation::WrongCount,
-        name: "wrong-count",
-        summary: "the firmware does not take some superseded pages off their group's valid pages",
-        first_seed: 0,
-    },
-    Planted {
-        mutation: Mutation::ForgetDiscard,
-        name: "forget-discard",
-        summary: "TRANS unmaps deallocated pages and leaves nothing on flash that says so",
-        first_seed: 0,
-    },
-    Planted {
-        mutation: Mutation::DrainHalf,
-        name: "drain-half",
-        summary: "CACHE brings the first half of its entries to flash when the power fails, and leaves the rest",
-        first_seed: 0,
-    },
-    Planted {
-        mutation: Mutation::ReuseBeforeCheckpoint,
-        name: "reuse-before-checkpoint",
-        summary: "LOG erases groups of the journal that hold segments which no later checkpoint has",
-        first_seed: 48,
-    },
-    Planted {
-        mutation: Mutation::DropCheckpointTail,
-        name: "drop-checkpoint-tail",
-        summary: "LOG leaves the last segment out of every checkpoint",
-        first_seed: 16,
-    },
-    Planted {
-        mutation: Mutation::CommitUnfenced,
-        name: "commit-unfenced",
-        summary: "LOG commits a checkpoint before what it points to is programmed",
-        first_seed: 48,
-    },
-    Planted {
-        mutation: Mutation::TrustTornCheckpoint,
-        name: "trust-torn-checkpoint",
-        summary: "recovery takes the newest checkpoint, whether it has a commit or not",
-        first_seed: 16,
-    },
-    Planted {
-        mutation: Mutation::MisdirectRead,
-        name: "misdirect-read",
-        summary: "TRANS sends some reads of hosts to the page before the right one",
-        first_seed: 0,
-    },
-    Planted {
-        mutation: Mutation::KeepReplacedNumber,
-        name: "keep-replaced-number",
-        summary: "a page whose program failed keeps its number at its other place",
-        first_seed: 240,
-    },
-    Planted {
-        mutation: Mutation::FillBadGroup,
-        name: "fill-bad-group",
-        summary: "recovery forgets which groups failed before the cut",
-        first_seed: 0,
-    },
-    Planted {
-        mutation: Mutation::RenumberTombstone,
-        name: "renumber-tombstone",
-        summary: "a tombstone that is moved gets a new number, and deallocates what was written since",
-        first_seed: 48,
-    },
-    Planted {
-        mutation: Mutation::TrustHalfErased,
-        name: "trust-half-erased",
-        summary: "recovery believes a checkpoint of a group of which one block is erased and another is not",
-        first_seed: 272,
-    },
-    Planted {
-        mutation: Mutation::ForgetUnreadable,
-        name: "forget-unreadable",
-        summary: "a page that is moved loses the marks of the blocks that a host has made unreadable",
-        first_seed: 16,
-    },
-    Planted {
-        mutation: Mutation::SkipLastRange,
-        name: "skip-last-range",
-        summary: "NVMQ leaves the last of several ranges that are deallocated as it was",
-        first_seed: 0,
-    },
-    Planted {
-        mutation: Mutation::CopyUnforced,
-        name: "copy-unforced",
-        summary: "NVMQ stores what a Copy writes that is to be on flash as if it were not",
-        first_seed: 0,
-    },
-    Planted {
-        mutation: Mutation::EraseAnyway,
-        name: "erase-anyway",
-        summary: "FCMD goes on to read and erase when the power fails and the buffer is to go to flash",
-        first_seed: 288,
-    },
-    Planted {
-        mutation: Mutation::PairUnforced,
-        name: "pair-unforced",
-        summary: "NVMQ carries out a fused pair that is to be on flash as if it were not",
-        first_seed: 16,
-    },
-    Planted {
-        mutation: Mutation::WriteAnyway,
-        name: "write-anyway",
-        summary: "NVMQ stores what the Write of a fused pair writes though the Compare has failed",
-        first_seed: 0,
-    },
-];
+macro_rules! mutations {
+    ($(#[doc = $summary:literal] $mutation:ident $name:literal $first_seed:literal;)*) => {
+        /// A planted bug.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Mutation { $(#[doc = $summary] $mutation,)* }
+
+        /// Every bug that can be planted. They are in the parts of DeepFlash and in recovery, some in firmware with parts of its own.
+        pub const MUTATIONS: &[Planted] = &[$(Planted {
+            mutation: Mutation::$mutation,
+            name: $name,
+            summary: $summary.trim_ascii_start(),
+            first_seed: $first_seed,
+        },)*];
+    };
+}
+
+// What goes wrong, then the bug, its name and the first of the seeds that find it.
+mutations! {
+    /// TRANS leaves what the frame's entry said before on every seventh write
+    SkipOutOfBand "skip-out-of-band" 0;
+    /// NVMQ lets a command go on while an earlier one still changes the same pages
+    ReleaseEarly "release-early" 0;
+    /// CACHE forgets which page an entry evicts while it is on its way to flash
+    LoseEvicted "lose-evicted" 0;
+    /// CACHE answers a write that is to be on flash when it is in the buffer
+    AnswerEarly "answer-early" 0;
+    /// CACHE answers a Flush at once
+    FlushEarly "flush-early" 0;
+    /// CACHE answers a read of a page that is to be on flash from the buffer
+    ReadEarly "read-early" 64;
+    /// BGC has a group erased before what supersedes its pages is programmed
+    EraseUnfenced "erase-unfenced" 912;
+    /// recovery does not read the last row of a group
+    ShortScan "short-scan" 0;
+    /// recovery takes the oldest copy of a page
+    OldestWins "oldest-wins" 0;
+    /// after recovery writes are numbered from the beginning
+    VersionsAnew "versions-anew" 16;
+    /// the firmware does not take some superseded pages off their group's valid pages
+    WrongCount "wrong-count" 0;
+    /// TRANS unmaps deallocated pages and leaves nothing on flash that says so
+    ForgetDiscard "forget-discard" 0;
+    /// CACHE brings the first half of its entries to flash when the power fails, and leaves the rest
+    DrainHalf "drain-half" 0;
+    /// LOG erases groups of the journal that hold segments which no later checkpoint has
+    ReuseBeforeCheckpoint "reuse-before-checkpoint" 48;
+    /// LOG leaves the last segment out of every checkpoint
+    DropCheckpointTail "drop-checkpoint-tail" 16;
+    /// LOG commits a checkpoint before what it points to is programmed
+    CommitUnfenced "commit-unfenced" 48;
+    /// recovery takes the newest checkpoint, whether it has a commit or not
+    TrustTornCheckpoint "trust-torn-checkpoint" 16;
+    /// TRANS sends some reads of hosts to the page before the right one
+    MisdirectRead "misdirect-read" 0;
+    /// a page whose program failed keeps its number at its other place
+    KeepReplacedNumber "keep-replaced-number" 240;
+    /// recovery forgets which groups failed before the cut
+    FillBadGroup "fill-bad-group" 0;
+    /// a tombstone that is moved gets a new number, and deallocates what was written since
+    RenumberTombstone "renumber-tombstone" 48;
+    /// recovery believes a checkpoint of a group of which one block is erased and another is not
+    TrustHalfErased "trust-half-erased" 272;
+    /// a page that is moved loses the marks of the blocks that a host has made unreadable
+    ForgetUnreadable "forget-unreadable" 16;
+    /// NVMQ leaves the last of several ranges that are deallocated as it was
+    SkipLastRange "skip-last-range" 0;
+    /// NVMQ stores what a Copy writes that is to be on flash as if it were not
+    CopyUnforced "copy-unforced" 0;
+    /// FCMD goes on to read and erase when the power fails and the buffer is to go to flash
+    EraseAnyway "erase-anyway" 288;
+    /// NVMQ carries out a fused pair that is to be on flash as if it were not
+    PairUnforced "pair-unforced" 16;
+    /// NVMQ stores what the Write of a fused pair writes though the Compare has failed
+    WriteAnyway "write-anyway" 0;
+}
 
 impl Mutation {
     /// The bug of a name.

@@ -5,7 +5,7 @@ use crate::architecture::{Architecture, ThreadCounts};
 use crate::tables::journal::{CHECK_WORDS, HEAD_WORDS};
 use std::fmt;
 use thiserror::Error;
-use units::{Bytes, SECTOR_BYTES, Span};
+use units::{Bytes, Limit, SECTOR_BYTES, Span};
 
 /// How many of each part there are that share the tables. An architecture derives it from its threads: DeepFlash has a thread for
 /// each, others run several parts on one thread.
@@ -25,6 +25,11 @@ pub struct PartCounts {
     pub bgc: u16,
     /// Flash commands.
     pub fcmd: u16,
+}
+
+impl PartCounts {
+    /// Those of nobody.
+    pub const NONE: PartCounts = PartCounts { nvmq: 0, ilock: 0, cache: 0, trans: 0, log: 0, bgc: 0, fcmd: 0 };
 }
 
 /// Which NVMQ threads serve a queue (DeepFlash §4.2, §5.1).
@@ -97,19 +102,6 @@ impl LockSettings {
     /// What ranges are rounded to where pages are so long.
     pub(crate) fn unit_of(&self, page: Bytes) -> Bytes {
         self.unit.max(page)
-    }
-
-    fn check(&self) -> Result<(), SettingsError> {
-        if !self.unit.0.is_power_of_two() || self.unit.0 < SECTOR_BYTES || self.unit > LOCK_REGION {
-            return refuse("lock.unit_bytes", self.unit.0.to_string(), "a power of two from 512 B to 1 MiB");
-        }
-        if self.forwarding_lead == 0 {
-            return refuse("lock.forwarding_lead", "0".into(), "1 to 65535");
-        }
-        if !(1..=64).contains(&self.regions) {
-            return refuse("lock.regions", self.regions.to_string(), "1 to 64");
-        }
-        Ok(())
     }
 }
 
@@ -187,9 +179,6 @@ pub struct JournalSettings {
     /// The same for each group of blocks that a checkpoint of the whole map takes, where that is more.
     pub window_per_group: u16,
 }
-
-/// The most pages of a checkpoint under way for each group that it takes: each has memory of its own for a whole page.
-const JOURNAL_WINDOW_MAX: u16 = 256;
 
 impl JournalSettings {
     /// Pages under way at most, where a checkpoint of the whole map takes so many groups.
@@ -271,14 +260,33 @@ pub struct SettingsError {
     pub expected: String,
 }
 
-fn refuse(key: &str, value: String, expected: &str) -> Result<(), SettingsError> {
-    Err(SettingsError { key: key.into(), value, expected: expected.into() })
+fn refuse(key: &str, value: impl fmt::Display, expected: impl Into<String>) -> Result<(), SettingsError> {
+    Err(SettingsError { key: key.into(), value: value.to_string(), expected: expected.into() })
 }
+
+/// The largest number of 16 bits.
+const SHORT: u64 = u16::MAX as u64;
 
 /// Bytes of the regions that ILOCK threads are dealt: no lock range reaches over more than one.
 pub const LOCK_REGION: Bytes = Bytes::mib(1);
 
 impl Settings {
+    /// What its numbers may be, each for itself.
+    pub const LIMITS: &[Limit<Settings>] = &[
+        Limit::new("lock.forwarding_lead", |settings| settings.lock.forwarding_lead.into(), 1..=SHORT),
+        Limit::new("lock.regions", |settings| settings.lock.regions.into(), 1..=64),
+        Limit::new("firmware.commands", |settings| settings.commands.into(), 2..=8192),
+        Limit::new("firmware.frames", |settings: &Settings| settings.frames.into(), 2..=SHORT)
+            .because(": Compare holds two at a time"),
+        Limit::new("firmware.page_window", |settings| settings.page_window.into(), 1..=SHORT),
+        Limit::new("cache.lines_per_lock", |settings| settings.cache.lines_per_lock.into(), 1..=u32::MAX as u64),
+        Limit::new("reclaim.window", |settings| settings.reclaim.window.into(), 1..=SHORT),
+        Limit::new("reclaim.window_per_group", |settings| settings.reclaim.window_per_group.into(), 1..=SHORT),
+        Limit::new("reclaim.victims", |settings| settings.reclaim.victims.into(), 1..=256),
+        // Each page of a checkpoint that is under way has memory of its own for a whole page.
+        Limit::new("journal.window_per_group", |settings| settings.journal.window_per_group.into(), 0..=256),
+    ];
+
     /// Whether this bug is planted.
     pub(crate) fn has(&self, mutation: Mutation) -> bool {
         self.mutation == Some(mutation)
@@ -293,91 +301,61 @@ impl Settings {
     /// Checks the relations that every architecture needs, for one of them.
     pub fn check(&self, architecture: &dyn Architecture, page: Bytes) -> Result<(), SettingsError> {
         self.threads.check()?;
-        self.lock.check()?;
-        if self.commands < 2 || self.commands > 8192 {
-            return refuse("firmware.commands", self.commands.to_string(), "2 to 8192");
+        for limit in Settings::LIMITS {
+            if let Some(number) = limit.broken_by(self) {
+                return refuse(limit.key, number, limit.to_string());
+            }
         }
-        if self.frames < 2 {
-            return refuse("firmware.frames", self.frames.to_string(), "2 to 65535: Compare holds two at a time");
-        }
-        if self.page_window == 0 {
-            return refuse("firmware.page_window", "0".into(), "1 to 65535");
+        let unit = self.lock.unit;
+        if !unit.0.is_power_of_two() || unit.0 < SECTOR_BYTES || unit > LOCK_REGION {
+            return refuse("lock.unit_bytes", unit.0, "a power of two from 512 B to 1 MiB");
         }
         if self.parts.cache > 0 {
             let entries = self.cache.size.0 / page.0;
             if entries < u64::from(self.parts.cache) {
-                return refuse(
-                    "cache.size_bytes",
-                    self.cache.size.0.to_string(),
-                    "at least a page for each thread that keeps a part of the buffer",
-                );
+                let expected = "at least a page for each thread that keeps a part of the buffer";
+                return refuse("cache.size_bytes", self.cache.size.0, expected);
             }
             if self.cache.spare_frames < u32::from(self.parts.cache) {
-                return refuse(
-                    "cache.spare_frames",
-                    self.cache.spare_frames.to_string(),
-                    "at least one for each thread that keeps a part of the buffer",
-                );
+                let expected = "at least one for each thread that keeps a part of the buffer";
+                return refuse("cache.spare_frames", self.cache.spare_frames, expected);
             }
         }
-        if self.cache.lines_per_lock == 0 {
-            return refuse("cache.lines_per_lock", "0".into(), "1 to 4294967295");
-        }
         if self.pipeline.poll == Span::ZERO {
-            return refuse("pipeline.poll_ns", "0".into(), "more than nothing");
+            return refuse("pipeline.poll_ns", 0, "more than nothing");
         }
         if let MappingScheme::Hybrid { log_blocks, data_blocks } = self.mapping
             && (!(1..=64).contains(&log_blocks) || !(1..=255).contains(&data_blocks))
         {
             // A log entry has 8 bits for the block in its set; a look-up goes through all log groups of the set.
             let expected = "page, or 1 to 64 log blocks for 1 to 255 data blocks, as in 1:8";
-            return refuse("firmware.mapping", format!("{log_blocks}:{data_blocks}"), expected);
-        }
-        if self.reclaim.window == 0 {
-            return refuse("reclaim.window", "0".into(), "1 to 65535");
-        }
-        if self.reclaim.window_per_group == 0 {
-            return refuse("reclaim.window_per_group", "0".into(), "1 to 65535");
-        }
-        if !(1..=256).contains(&self.reclaim.victims) {
-            return refuse("reclaim.victims", self.reclaim.victims.to_string(), "1 to 256");
+            return refuse("firmware.mapping", self.mapping, expected);
         }
         if !(0.0..1.0).contains(&self.reclaim.background_free) {
-            return refuse(
-                "reclaim.background_free",
-                self.reclaim.background_free.to_string(),
-                "a share from 0 to below 1",
-            );
+            return refuse("reclaim.background_free", self.reclaim.background_free, "a share from 0 to below 1");
         }
         if !(0.0..=1.0).contains(&self.reclaim.wear_share) {
-            return refuse("reclaim.wear_share", self.reclaim.wear_share.to_string(), "a share from 0 to 1");
+            return refuse("reclaim.wear_share", self.reclaim.wear_share, "a share from 0 to 1");
         }
         self.check_journal(architecture.trans_key(), page)
     }
 
     fn check_journal(&self, trans_key: &str, page: Bytes) -> Result<(), SettingsError> {
         // What is due all the time takes every other turn of a thread that has other work as well.
-        let (key, interval) = ("journal.interval_ms".into(), self.journal.interval);
-        if self.parts.log > 0 && interval < Span::from_micros(1) {
-            return Err(SettingsError { key, value: interval.to_string(), expected: "1 us or more".into() });
+        if self.parts.log > 0 && self.journal.interval < Span::from_micros(1) {
+            return refuse("journal.interval_ms", self.journal.interval, "1 us or more");
         }
         if self.parts.log > 0 && self.journal.window == 0 {
-            let (key, value) = ("journal.window".into(), "0".into());
-            return Err(SettingsError { key, value, expected: "more than 0".into() });
-        }
-        if self.journal.window_per_group > JOURNAL_WINDOW_MAX {
-            let (key, value) = ("journal.window_per_group".into(), self.journal.window_per_group.to_string());
-            return Err(SettingsError { key, value, expected: format!("0 to {JOURNAL_WINDOW_MAX}") });
+            return refuse("journal.window", 0, "more than 0");
         }
         if !(self.journal.busy_share > 0.0 && self.journal.busy_share <= 1.0) {
-            let (key, value) = ("journal.busy_share".into(), self.journal.busy_share.to_string());
-            return Err(SettingsError { key, value, expected: "a share above 0, up to 1".into() });
+            return refuse("journal.busy_share", self.journal.busy_share, "a share above 0, up to 1");
         }
         // The head of a checkpoint has a word for each of them.
         let heads = page.0 / 8 - (HEAD_WORDS + CHECK_WORDS) as u64;
         if self.parts.log > 0 && u64::from(self.parts.trans) > heads {
             let expected = format!("at most {heads} threads of address translation, for the head of a checkpoint");
-            return Err(SettingsError { key: trans_key.into(), value: self.parts.trans.to_string(), expected });
+            return refuse(trans_key, self.parts.trans, expected);
         }
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! How many of everything an array has, and the only conversion between flat page numbers and places.
 
+use crate::PLANES_MAX;
 use std::sync::Arc;
 use thiserror::Error;
-use units::{BlockId, Bytes, ChannelId, DieId, Divisor, Ppn};
+use units::{BlockId, Bytes, ChannelId, DieId, Divisor, Limit, Ppn};
 
 /// Bits in a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,18 @@ pub struct Shape {
     pub kind: CellKind,
 }
 
+impl Shape {
+    /// What its counts may be, each for itself.
+    pub const LIMITS: &[Limit<Shape>] = &[
+        Limit::new("channels", |shape| shape.channels.into(), 1..=256),
+        Limit::new("packages_per_channel", |shape| shape.packages_per_channel.into(), 1..=256),
+        Limit::new("dies_per_package", |shape| shape.dies_per_package.into(), 1..=64),
+        Limit::new("planes_per_die", |shape| shape.planes_per_die.into(), 1..=PLANES_MAX as u64),
+        Limit::new("blocks_per_plane", |shape| shape.blocks_per_plane.into(), 1..=1 << 20),
+        Limit::new("pages_per_block", |shape| shape.pages_per_block.into(), 1..=1 << 16),
+    ];
+}
+
 /// A shape that cannot be built.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum GeometryError {
@@ -60,7 +73,7 @@ pub enum GeometryError {
         /// What it was.
         value: u64,
         /// What it may be.
-        expected: &'static str,
+        expected: String,
     },
     /// More pages than a 32-bit page number reaches.
     #[error("the array has {pages} pages; at most {limit} can be numbered")]
@@ -112,26 +125,22 @@ pub struct PageAddress {
 impl Geometry {
     /// Checks a shape.
     pub fn new(shape: Shape) -> Result<Self, GeometryError> {
-        let within = |field, value: u64, range: std::ops::RangeInclusive<u64>, expected| {
-            if range.contains(&value) { Ok(()) } else { Err(GeometryError::Count { field, value, expected }) }
-        };
-        within("channels", shape.channels.into(), 1..=256, "1 to 256")?;
-        within("packages_per_channel", shape.packages_per_channel.into(), 1..=256, "1 to 256")?;
-        within("dies_per_package", shape.dies_per_package.into(), 1..=64, "1 to 64")?;
-        within("planes_per_die", shape.planes_per_die.into(), 1..=PLANES_MAX_U64, "1 to 4")?;
-        within("blocks_per_plane", shape.blocks_per_plane.into(), 1..=1 << 20, "1 to 1048576")?;
-        within("pages_per_block", shape.pages_per_block.into(), 1..=1 << 16, "1 to 65536")?;
-        within("page_bytes", shape.page.0, 512..=65_536, "a power of two from 512 to 65536")?;
-        if !shape.page.0.is_power_of_two() {
-            let (value, expected) = (shape.page.0, "a power of two from 512 to 65536");
-            return Err(GeometryError::Count { field: "page_bytes", value, expected });
+        let refuse =
+            |field, value, expected: &str| Err(GeometryError::Count { field, value, expected: expected.to_owned() });
+        for limit in Shape::LIMITS {
+            if let Some(value) = limit.broken_by(&shape) {
+                return refuse(limit.key, value, &limit.to_string());
+            }
         }
-        within("oob_bytes", shape.oob.0, 20..=16_384, "20 to 16384: an entry for recovery takes 20 bytes")?;
-        let bits = shape.kind.bits();
-        if !shape.pages_per_block.is_multiple_of(bits) {
-            let value = shape.pages_per_block.into();
+        if !shape.page.0.is_power_of_two() || !(512..=65_536).contains(&shape.page.0) {
+            return refuse("page_bytes", shape.page.0, "a power of two from 512 to 65536");
+        }
+        if !(20..=16_384).contains(&shape.oob.0) {
+            return refuse("oob_bytes", shape.oob.0, "20 to 16384: an entry for recovery takes 20 bytes");
+        }
+        if !shape.pages_per_block.is_multiple_of(shape.kind.bits()) {
             let expected = "a multiple of the bits in a cell (1 SLC, 2 MLC, 3 TLC)";
-            return Err(GeometryError::Count { field: "pages_per_block", value, expected });
+            return refuse("pages_per_block", shape.pages_per_block.into(), expected);
         }
         let dies =
             u64::from(shape.channels) * u64::from(shape.packages_per_channel) * u64::from(shape.dies_per_package);
@@ -223,8 +232,6 @@ impl Geometry {
         self.page(BlockId(block), at.page)
     }
 }
-
-const PLANES_MAX_U64: u64 = crate::PLANES_MAX as u64;
 
 #[cfg(test)]
 mod tests {

@@ -24,19 +24,11 @@ fn geometry() -> Geometry {
 fn settings() -> FaultSettings {
     FaultSettings {
         errors: ErrorModel { base: 1e-3, disturb: 1e-3, disturb_exponent: 1.0, ..ErrorModel::default() },
-        cycles: 0,
-        days: 0.0,
-        days_per_second: 0.0,
-        block_sigma: 0.0,
         code_data: Bytes(512),
         correctable: 24,
-        decode: Span::ZERO,
-        decode_bit: Span::ZERO,
         retry: ReadRetry { levels: 3, factor: 0.5 },
         weak: 0.5,
-        program_failures: 0.0,
-        erase_failures: 0.0,
-        factory_bad: 0.0,
+        ..FaultSettings::sound()
     }
 }
 

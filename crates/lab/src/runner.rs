@@ -10,6 +10,8 @@ use crate::store::Store;
 use host::{Pace, Phase, Rounds};
 use rig::PlanError;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -68,7 +70,8 @@ impl Experiment {
         let total = tasks.iter().flat_map(|task| &task.steps).map(Vec::len).sum();
         let crew =
             Crew { experiment: self, orders, store, total, done: AtomicUsize::new(0), kept: AtomicUsize::new(0) };
-        let ran = crew.work(&tasks)?;
+        let ran: Vec<Ran<'_>> =
+            side_by_side(orders.jobs, &tasks, |task| crew.task(task))?.into_iter().flatten().collect();
         let kept = crew.kept.into_inner();
         let columns = table(self, &ran)?;
         let found = Found {
@@ -130,8 +133,21 @@ fn beside(one: &Ran<'_>, all: &[Ran<'_>]) -> Option<Value> {
     }))
 }
 
-/// Where what came of a task is put.
-type Place<'t> = Mutex<Option<Result<Vec<Ran<'t>>, LabError>>>;
+/// What comes of each, in their order, with so many of them at a time; or the first error, behind which no more are begun.
+pub(crate) fn side_by_side<'t, T: Sync, R: Send>(
+    jobs: usize,
+    all: &'t [T],
+    one: impl Fn(&'t T) -> Result<R, LabError> + Sync,
+) -> Result<Vec<R>, LabError> {
+    let over = Mutex::new(BTreeMap::new());
+    rig::together(jobs, all.iter().enumerate(), |(index, each)| {
+        let result = one(each);
+        let next = if result.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) };
+        over.lock().expect("nobody panics with it").insert(index, result);
+        next
+    });
+    over.into_inner().expect("nobody panics with it").into_values().collect()
+}
 
 /// Those who work on an experiment together.
 struct Crew<'a> {
@@ -144,24 +160,6 @@ struct Crew<'a> {
 }
 
 impl Crew<'_> {
-    /// Each takes the next task until none is left or one has failed.
-    fn work<'t>(&self, tasks: &'t [Task]) -> Result<Vec<Ran<'t>>, LabError> {
-        let next = AtomicUsize::new(0);
-        let results: Vec<Place<'t>> = tasks.iter().map(|_| Mutex::new(None)).collect();
-        rig::together(self.orders.jobs.min(tasks.len()), || {
-            while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let result = self.task(task);
-                if result.is_err() {
-                    next.store(tasks.len(), Ordering::Relaxed);
-                }
-                let index = tasks.iter().position(|other| std::ptr::eq(other, task)).expect("one of them");
-                *results[index].lock().expect("nobody panics with it") = Some(result);
-            }
-        });
-        let results = results.into_iter().filter_map(|result| result.into_inner().expect("nobody panics with it"));
-        Ok(results.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
-    }
-
     /// Step after step, to the first that reaches what is searched for; without a search there is one step.
     fn task<'t>(&self, task: &'t Task) -> Result<Vec<Ran<'t>>, LabError> {
         let mut last = Vec::new();

@@ -1,27 +1,20 @@
 //! A Copy of blocks with protection information that is checked or made anew on the way (NVM §3.2.2): reads and writes of a part
 //! at a time, for the drive itself copies blocks with their tags as they are.
 
-use crate::io::{Admission, Movement};
+use crate::io::Admission;
 use crate::parts::Step;
-use crate::protection::Guarded;
-use crate::spec::{COPY_BYTES_MAX, CopyRange, DataPointer, Opcode, Status, Submission};
+use crate::protection::{ACTION, information};
+use crate::spec::{COPY_BYTES_MAX, CopyRange, Opcode, Status, Submission};
 use crate::{Controller, Protection};
-use units::Bytes;
 
-/// PRINFOR and PRINFOW of a Copy, dword 12; the latter is where PRINFO of other commands is.
-const READ_SHIFT: u32 = 12;
-const WRITE_SHIFT: u32 = 26;
-/// PRACT in either.
-const ACTION: u32 = 1 << 3;
-
-fn information(command: &Submission, shift: u32) -> u32 {
-    command.dword(12) >> shift & 0xf
+/// PRINFOR and PRINFOW of a Copy, both in the place of PRINFO in other commands: the latter is there, the former 14 bits below.
+fn informations(command: &Submission) -> [u32; 2] {
+    [14, 0].map(|below| information(&command.with_dword(12, command.dword(12) << below)))
 }
 
 /// Whether a Copy checks or makes protection information.
 pub(crate) fn is_guarded(command: &Submission, protection: Protection) -> bool {
-    let asks = information(command, READ_SHIFT) | information(command, WRITE_SHIFT) != 0;
-    protection != Protection::None && asks
+    protection != Protection::None && informations(command) != [0, 0]
 }
 
 /// A range of source blocks, with what their tags are to be as dwords 14 and 15 of a Read say it.
@@ -61,7 +54,8 @@ impl Controller {
         self.namespaces.translate_ranges(self.settings().controller_id, command, &mut words.to_vec())?;
         let space = self.namespaces.of(self.settings().controller_id, command.namespace());
         let format = admission.format.ok_or(Status::INVALID_FIELD)?;
-        if space.is_none() || (information(command, READ_SHIFT) ^ information(command, WRITE_SHIFT)) & ACTION != 0 {
+        let [reads, writes] = informations(command);
+        if space.is_none() || (reads ^ writes) & ACTION != 0 {
             return Err(Status::INVALID_FIELD);
         }
         let source = |words: &[u64]| {
@@ -132,19 +126,13 @@ impl GuardedCopy {
     }
 
     fn part(&self, opcode: Opcode, slba: u64, blocks: u32, tags: [u32; 2]) -> Result<Step, Status> {
-        let shift = if opcode == Opcode::Read { READ_SHIFT } else { WRITE_SHIFT };
+        let [reads, writes] = informations(&self.command);
         let submission = Submission::over_blocks(opcode, self.command.namespace(), slba, blocks);
-        let submission = submission.with_pointer(DataPointer::default());
-        let checks = information(&self.command, shift) << WRITE_SHIFT;
-        let submission = submission.with_dword(12, submission.dword(12) | checks);
-        let submission = submission.with_dword(14, tags[0]).with_dword(15, tags[1]);
-        let writes_through = opcode == Opcode::Write && self.command.fua();
-        let submission = if writes_through { submission.with_fua() } else { submission };
-        let format = self.admission.format.ok_or(Status::INVALID_FIELD)?;
-        let guarded = Guarded::of(&submission, format)?;
-        let bytes = Bytes(guarded.data_bytes() as u64);
-        let movement = if opcode == Opcode::Read { Movement::ToHost(bytes) } else { Movement::FromHost(bytes) };
-        let admission = Admission { opcode, movement, guarded: Some(guarded), copies: false, ..self.admission };
-        Ok(Step { submission, admission })
+        let (submission, information) = match opcode {
+            Opcode::Write if self.command.fua() => (submission.with_fua(), writes),
+            Opcode::Write => (submission, writes),
+            _ => (submission, reads),
+        };
+        Step::guarded(&self.admission, submission, information, tags)
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::io::{Admission, Movement, RANGE_BYTES_MAX};
 use crate::protection::{Guarded, information};
-use crate::spec::{DataPointer, DsmRange, Opcode, Submission};
+use crate::spec::{DataPointer, DsmRange, Opcode, Status, Submission};
 use crate::{Controller, Protection};
 use units::Bytes;
 
@@ -35,15 +35,33 @@ impl Admission {
 
     /// What a Compare that failed and is to check tags (PRCHK) has yet to check: those of the blocks that are stored (NVM §3.2.1).
     pub fn look(&self, command: &Submission) -> Option<Step> {
-        let format =
-            self.format.filter(|_| self.opcode == Opcode::Compare && self.guarded.is_some_and(|it| it.checks()))?;
+        if self.opcode != Opcode::Compare || !self.guarded.is_some_and(|guarded| guarded.checks()) {
+            return None;
+        }
         let read = Submission::over_blocks(Opcode::Read, command.namespace(), command.slba(), command.block_count());
-        let checks = information(command);
-        let submission = read.with_dword(12, read.dword(12) | checks).with_pointer(DataPointer::default());
-        let submission = submission.with_dword(14, command.dword(14)).with_dword(15, command.dword(15));
-        let guarded = Guarded::where_any(&submission, format).expect("the Compare said the same");
-        let movement = Movement::ToHost(Bytes(guarded.map_or(0, |guarded| guarded.data_bytes() as u64)));
-        Some(Step { submission, admission: Admission { opcode: Opcode::Read, movement, guarded, ..*self } })
+        let tags = [command.dword(14), command.dword(15)];
+        Some(Step::guarded(self, read, information(command), tags).expect("the Compare said the same"))
+    }
+}
+
+impl Step {
+    /// A Read or Write for the sake of a command that was let pass, with PRINFO in its place and the two dwords of its tags.
+    pub(crate) fn guarded(
+        of: &Admission,
+        submission: Submission,
+        information: u32,
+        tags: [u32; 2],
+    ) -> Result<Step, Status> {
+        let submission = submission.with_dword(12, submission.dword(12) | information);
+        let submission = submission.with_dword(14, tags[0]).with_dword(15, tags[1]);
+        let submission = submission.with_pointer(DataPointer::default());
+        let guarded = Guarded::of(&submission, of.format.ok_or(Status::INVALID_FIELD)?)?;
+        let bytes = Bytes(guarded.data_bytes() as u64);
+        let reads = submission.opcode() == Opcode::Read as u8;
+        let (opcode, movement) =
+            if reads { (Opcode::Read, Movement::ToHost(bytes)) } else { (Opcode::Write, Movement::FromHost(bytes)) };
+        let admission = Admission { opcode, movement, guarded: Some(guarded), copies: false, ..*of };
+        Ok(Step { submission, admission })
     }
 }
 

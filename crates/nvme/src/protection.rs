@@ -37,7 +37,7 @@ impl Protection {
 }
 
 /// PRINFO of a command (NVM figure 11), dword 12.
-const ACTION: u32 = 1 << 29;
+pub(crate) const ACTION: u32 = 1 << 29;
 const CHECK_GUARD: u32 = 1 << 28;
 const CHECK_APPLICATION: u32 = 1 << 27;
 const CHECK_REFERENCE: u32 = 1 << 26;

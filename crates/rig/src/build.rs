@@ -18,7 +18,7 @@ use crate::wear::{look_at_marks, look_at_wear};
 use firmware::architecture::{Architecture, DrawError, Drawing, Materials, Placement};
 use firmware::{Blueprint, Drive, DriveError, DriveShape, Firmware, Settings, Tables};
 use flash::{Channel, Contents, FaultSettings, FaultSettingsError, FaultyMedia, Timing};
-use host::{Driver, DriverSettings, Initial, Phase};
+use host::{Driver, DriverSettings, Initial, Phase, PowerCuts};
 use nvme::spec::{Opcode, QueuePriority};
 use nvme::{
     Arbitration, ArbitrationShares, CoalescingSettings, ControllerSettings, HostMemory, NamespaceSettings, Protection,
@@ -106,7 +106,7 @@ pub struct Device {
     /// Whether all memory for pages and frames is taken before it begins, so that the system clears none while hosts wait.
     pub preallocates: bool,
     /// Power cuts that the host must be ready for.
-    pub cuts: Option<host::PowerCuts>,
+    pub cuts: Option<PowerCuts>,
     /// Whether dies tell when they were busy, for a time line.
     pub narrate: bool,
 }
@@ -247,6 +247,11 @@ impl Device {
     /// Whether a write may be answered before it is on flash.
     pub fn has_volatile_cache(&self) -> bool {
         self.settings.parts.cache > 0 && !self.drive.write_through && self.power.is_none()
+    }
+
+    /// What its host has to know where its power will be cut.
+    pub fn power_cuts(&self) -> PowerCuts {
+        PowerCuts::of(self.has_volatile_cache(), self.page_sectors())
     }
 
     /// Whether pages may not be read as they were written: flash fails, or bits flip on the way to it.

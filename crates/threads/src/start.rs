@@ -1,6 +1,8 @@
 //! Starting threads of this machine, of which a user, a container or the machine may have only so many.
 
 use std::io;
+use std::ops::ControlFlow;
+use std::sync::Mutex;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 use thiserror::Error;
 
@@ -21,24 +23,40 @@ pub fn start<'scope, T: Send + 'scope>(
     Ok(Builder::new().name(name.into()).spawn_scoped(scope, work)?)
 }
 
-/// Has work done by the caller and, beside it, by up to `count - 1` more threads, as many as the system starts. Each takes a share until
-/// none is left, so that few of them do all of it as well.
-pub fn together(count: usize, work: impl Fn() + Sync) {
-    together_by(Builder::new, count, work);
+/// Has pieces of work done by the caller and, beside it, by up to `count - 1` more threads, as many as the system starts: few of them do
+/// all of it as well. Whoever is free takes the next piece. None is taken behind one that breaks off; those before it are all done, so
+/// that of several that do the first is the same however many threads there are.
+pub fn together<T>(count: usize, pieces: impl Iterator<Item = T> + Send, work: impl Fn(T) -> ControlFlow<()> + Sync) {
+    together_by(Builder::new, count, pieces, work);
 }
 
-fn together_by(builder: impl Fn() -> Builder, count: usize, work: impl Fn() + Sync) {
+fn together_by<T>(
+    builder: impl Fn() -> Builder,
+    count: usize,
+    pieces: impl Iterator<Item = T> + Send,
+    work: impl Fn(T) -> ControlFlow<()> + Sync,
+) {
+    let count = pieces.size_hint().1.map_or(count, |pieces| pieces.min(count));
+    let left = Mutex::new(Some(pieces));
+    let left = || left.lock().expect("nobody works with it");
+    let take = || left().as_mut()?.next();
+    let share = || {
+        while let Some(piece) = take() {
+            if work(piece).is_break() {
+                *left() = None;
+            }
+        }
+    };
     std::thread::scope(|scope| {
         // Where one is not started, neither is the next.
-        let _ = (1..count).try_for_each(|_| builder().spawn_scoped(scope, &work).map(drop));
-        work();
+        let _ = (1..count).try_for_each(|_| builder().spawn_scoped(scope, share).map(drop));
+        share();
     });
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU32, Ordering};
 
     /// No machine has the memory for its stack.
     const REFUSED: fn() -> Builder = || Builder::new().stack_size(1 << 50);
@@ -46,14 +64,28 @@ mod tests {
     #[test]
     fn whoever_is_started_does_all_of_it() {
         for builder in [Builder::new, REFUSED] {
-            let (left, done) = (AtomicU32::new(100), AtomicU32::new(0));
-            let take = |count: u32| count.checked_sub(1);
-            together_by(builder, 4, || {
-                while left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok() {
-                    done.fetch_add(1, Ordering::Relaxed);
-                }
+            let done = Mutex::new(Vec::new());
+            together_by(builder, 4, 0..100, |piece| {
+                done.lock().unwrap().push(piece);
+                ControlFlow::Continue(())
             });
-            assert_eq!(done.into_inner(), 100);
+            let mut done = done.into_inner().unwrap();
+            done.sort_unstable();
+            assert_eq!(done, (0..100).collect::<Vec<_>>());
         }
+    }
+
+    /// The other two may each have taken one meanwhile, which breaks off as well.
+    #[test]
+    fn behind_a_piece_that_breaks_off_none_is_taken_and_all_before_it_are_done() {
+        let done = Mutex::new(Vec::new());
+        together(3, 0.., |piece| {
+            done.lock().unwrap().push(piece);
+            if piece < 20 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        let mut done = done.into_inner().unwrap();
+        done.sort_unstable();
+        assert!((21..=23).contains(&done.len()), "{done:?}");
+        assert_eq!(done, (0..done.len()).collect::<Vec<_>>());
     }
 }

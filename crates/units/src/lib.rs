@@ -14,6 +14,7 @@ const _: () = assert!(usize::BITS == 64, "bytes and pages of a drive are indices
 mod address;
 mod divisor;
 mod ids;
+mod limit;
 mod name;
 mod pattern;
 mod rate;
@@ -23,6 +24,7 @@ mod time;
 pub use address::{HostAddress, Lba, Lpn, Ppn, SECTOR_BYTES};
 pub use divisor::Divisor;
 pub use ids::{BlockId, ChannelId, CoreId, DieId, QueueId, StageId};
+pub use limit::Limit;
 pub use name::is_called;
 pub use pattern::{drawn, pattern, share};
 pub use rate::{BytesPerSecond, Hertz, MegaTransfers};

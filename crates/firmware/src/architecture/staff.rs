@@ -14,7 +14,7 @@ use crate::stages::log::{self, Log};
 use crate::stages::nvmq::{self, Nvmq};
 use crate::stages::trans::{self, Trans, reclaims_at_a_time};
 use crate::tables::{journal_groups, map_groups};
-use crate::{Blueprint, Firmware, LockSettings, Tables};
+use crate::{Blueprint, Drive, Firmware, LockSettings, PowerPort, Tables};
 use stage::{Accepts, Address, Guarded, Place, Slot, Stage};
 use std::sync::Arc;
 
@@ -132,11 +132,13 @@ impl Crew {
 
 /// A device being drawn.
 struct Site<'a> {
-    drawing: &'a mut Drawing,
+    drawing: Drawing,
     materials: &'a Materials,
     groups: &'a Groups,
     bounds: Bounds,
     crew: Crew,
+    /// The next frame of the pool to be dealt.
+    frame: u32,
 }
 
 /// The slots of all groups.
@@ -233,17 +235,16 @@ impl Staff {
             fcmd: self.seats(&crew, Part::Fcmd, parts.fcmd),
             shares: !self.shared.is_empty(),
         };
-        let mut drawing = Drawing { blueprint: plan, hardware, tables: Arc::new(tables) };
-        let mut frames = FrameDeal { next: 0 };
-        let mut site = Site { drawing: &mut drawing, materials: &materials, groups: &groups, bounds, crew };
-        site.install_nvmq(&mut frames);
+        let drawing = Drawing { blueprint: plan, hardware, tables: Arc::new(tables) };
+        let mut site = Site { drawing, materials: &materials, groups: &groups, bounds, crew, frame: 0 };
+        site.install_nvmq();
         site.install_ilock(locks_in_order);
-        site.install_cache(&mut frames);
+        site.install_cache();
         site.install_trans();
-        site.install_background(&mut frames);
+        site.install_background();
         site.install_fcmd();
         site.connect_power();
-        let Site { crew, .. } = site;
+        let Site { crew, mut drawing, .. } = site;
         crew.install(&mut drawing, &materials, self, bounds);
         Ok(drawing)
     }
@@ -295,195 +296,187 @@ impl Staff {
     }
 }
 
-/// Deals the frames of the pool.
-struct FrameDeal {
-    next: u32,
-}
-
-impl FrameDeal {
-    fn take(&mut self, count: u32) -> std::ops::Range<u32> {
-        let first = self.next;
-        self.next += count;
-        first..self.next
-    }
-}
-
-fn connect<In, From: ?Sized, To: Accepts<In> + ?Sized>(
-    plan: &mut Blueprint,
-    from: Slot<From>,
-    to: &[Slot<To>],
-    at_most: u32,
-) -> Vec<Address<In>> {
-    to.iter().map(|&to| plan.connect(from, to, at_most)).collect()
-}
-
-fn answers<From>(
-    plan: &mut Blueprint,
-    from: Slot<From>,
-    groups: &Groups,
-    bounds: Bounds,
-    power: Option<&PowerWatch>,
-) -> Answers {
-    Answers {
-        nvmq: connect(plan, from, &groups.nvmq, bounds.thread_pages + bounds.commands),
-        cache: connect(plan, from, &groups.told, bounds.evictions),
-        caches: groups.cache.len(),
-        bgc: connect(plan, from, &groups.bgc, bounds.background),
-        log: connect(plan, from, &groups.log, bounds.background),
-        worker: Vec::new(),
-        // A fence of each TRANS thread, or the buffer's own answer.
-        power: power.map(|power| plan.connect(from, power.slot, groups.trans.len() as u32)),
-    }
-}
-
 impl Site<'_> {
-    fn install_nvmq(&mut self, frames: &mut FrameDeal) {
-        let Site { drawing, materials, groups, bounds, crew } = self;
-        let bounds = *bounds;
-        let plan = &mut drawing.blueprint;
-        let Bounds { commands, thread_pages: pages, .. } = bounds;
-        let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
-        let common = Arc::new(nvmq::Common::new(drive, materials.settings, drawing.hardware.deal.clone()));
+    /// The next frames of the pool.
+    fn frames(&mut self, count: u32) -> std::ops::Range<u32> {
+        let first = self.frame;
+        self.frame += count;
+        first..self.frame
+    }
+
+    fn connect<In, From: ?Sized, To: Accepts<In> + ?Sized>(
+        &mut self,
+        from: Slot<From>,
+        to: Slot<To>,
+        at_most: u32,
+    ) -> Address<In> {
+        self.drawing.blueprint.connect(from, to, at_most)
+    }
+
+    fn connect_each<In, From: ?Sized, To: Accepts<In> + ?Sized>(
+        &mut self,
+        from: Slot<From>,
+        to: &[Slot<To>],
+        at_most: u32,
+    ) -> Vec<Address<In>> {
+        to.iter().map(|&to| self.connect(from, to, at_most)).collect()
+    }
+
+    fn answers<From>(&mut self, from: Slot<From>) -> Answers {
+        let Site { groups, bounds, .. } = *self;
+        Answers {
+            nvmq: self.connect_each(from, &groups.nvmq, bounds.thread_pages + bounds.commands),
+            cache: self.connect_each(from, &groups.told, bounds.evictions),
+            caches: groups.cache.len(),
+            bgc: self.connect_each(from, &groups.bgc, bounds.background),
+            log: self.connect_each(from, &groups.log, bounds.background),
+            worker: Vec::new(),
+            // A fence of each TRANS thread, or the buffer's own answer.
+            power: self.power().map(|power| self.connect(from, power, groups.trans.len() as u32)),
+        }
+    }
+
+    /// Where what watches the power is, where anything does.
+    fn power(&self) -> Option<Slot<dyn PowerPort>> {
+        self.drawing.hardware.power.as_ref().map(|power| power.slot)
+    }
+
+    /// What every part has a hold of.
+    fn shared(&self) -> (Arc<Drive>, Arc<Tables>) {
+        (self.materials.drive.clone(), self.drawing.tables.clone())
+    }
+
+    fn install_nvmq(&mut self) {
+        let Site { materials, groups, bounds: Bounds { commands, thread_pages: pages, .. }, .. } = *self;
+        let (drive, tables) = self.shared();
+        let deal = self.drawing.hardware.deal.clone();
+        let common = Arc::new(nvmq::Common::new(drive, materials.settings, deal.clone()));
         let mut last: Option<Arc<nvmq::Ways>> = None;
-        let Hardware { links, deal, .. } = &mut drawing.hardware;
-        let slots: Vec<_> = links.iter().map(|link| link.slot).collect();
-        for link in &mut *links {
+        for link in &mut self.drawing.hardware.links {
             (link.fetches, link.transfers) = (vec![None; groups.nvmq.len()], vec![None; groups.nvmq.len()]);
             link.holds = true;
         }
+        let links: Vec<_> = self.drawing.hardware.links.iter().map(|link| link.slot).collect();
         for (index, &slot) in groups.nvmq.iter().enumerate() {
-            let link = &mut links[deal.of_thread(index)];
+            let link = links[deal.of_thread(index)];
             let ways = nvmq::Ways {
-                link: plan.connect(slot, link.slot, pages + 2 * commands),
-                dealt: plan.connect(slot, link.slot, commands),
-                posted: connect(plan, slot, &slots, commands),
-                takes: connect(plan, slot, &groups.nvmq, commands),
-                forwards: connect(plan, slot, &groups.nvmq, commands),
-                homes: connect(plan, slot, &groups.nvmq, commands),
-                locks: connect(plan, slot, &groups.ilock, 2 * commands),
-                skips: connect(plan, slot, &groups.ilock, 2 * commands),
-                releases: connect(plan, slot, &groups.ilock, 2 * commands),
-                caches: connect(plan, slot, &groups.near_cache[index], pages + commands),
-                trans: connect(plan, slot, &groups.near_trans[index], pages),
+                link: self.connect(slot, link, pages + 2 * commands),
+                dealt: self.connect(slot, link, commands),
+                posted: self.connect_each(slot, &links, commands),
+                takes: self.connect_each(slot, &groups.nvmq, commands),
+                forwards: self.connect_each(slot, &groups.nvmq, commands),
+                homes: self.connect_each(slot, &groups.nvmq, commands),
+                locks: self.connect_each(slot, &groups.ilock, 2 * commands),
+                skips: self.connect_each(slot, &groups.ilock, 2 * commands),
+                releases: self.connect_each(slot, &groups.ilock, 2 * commands),
+                caches: self.connect_each(slot, &groups.near_cache[index], pages + commands),
+                trans: self.connect_each(slot, &groups.near_trans[index], pages),
             };
-            link.fetches[index] = Some(plan.connect(link.slot, slot, commands));
-            link.transfers[index] = Some(plan.connect(link.slot, slot, pages + 2 * commands));
+            let (fetches, transfers) =
+                (self.connect(link, slot, commands), self.connect(link, slot, pages + 2 * commands));
+            let link = &mut self.drawing.hardware.links[deal.of_thread(index)];
+            (link.fetches[index], link.transfers[index]) = (Some(fetches), Some(transfers));
             // Threads that send to the same places know them from one list.
             let ways = last.take().filter(|last| **last == ways).unwrap_or_else(|| Arc::new(ways));
             last = Some(ways.clone());
-            let frames = frames.take(materials.settings.frames.into());
-            crew.seat(slot, Part::Nvmq, Nvmq::new(index as u8, common.clone(), tables.clone(), ways, frames));
+            let frames = self.frames(materials.settings.frames.into());
+            self.crew.seat(slot, Part::Nvmq, Nvmq::new(index as u8, common.clone(), tables.clone(), ways, frames));
         }
     }
 
     fn install_ilock(&mut self, in_order: bool) {
-        let Site { drawing, materials, groups, bounds, crew } = self;
-        let bounds = *bounds;
-        let plan = &mut drawing.blueprint;
+        let Site { materials, groups, bounds: Bounds { commands, .. }, .. } = *self;
+        let (shape, lock) = (materials.drive.shape(), materials.settings.lock);
+        let lock = LockSettings { unit: lock.unit_of(shape.geometry.shape().page), ..lock };
         for (index, &slot) in groups.ilock.iter().enumerate() {
             let ways = ilock::Ways {
-                nvmq: connect(plan, slot, &groups.nvmq, 2 * bounds.commands),
-                joins: connect(plan, slot, &groups.nvmq, 2 * bounds.commands),
-                skipped: connect(plan, slot, &groups.nvmq, 2 * bounds.commands),
+                nvmq: self.connect_each(slot, &groups.nvmq, 2 * commands),
+                joins: self.connect_each(slot, &groups.nvmq, 2 * commands),
+                skipped: self.connect_each(slot, &groups.nvmq, 2 * commands),
             };
-            let (shape, lock) = (materials.drive.shape(), materials.settings.lock);
-            let lock = LockSettings { unit: lock.unit_of(shape.geometry.shape().page), ..lock };
-            let ilock = Ilock::new(index as u8, ways, lock, in_order, shape.queues);
-            crew.seat(slot, Part::Ilock, ilock);
+            self.crew.seat(slot, Part::Ilock, Ilock::new(index as u8, ways, lock, in_order, shape.queues));
         }
     }
 
-    fn install_cache(&mut self, frames: &mut FrameDeal) {
-        let Site { drawing, materials, groups, bounds, crew } = self;
-        let bounds = *bounds;
-        let plan = &mut drawing.blueprint;
+    fn install_cache(&mut self) {
+        let Site { materials: Materials { settings, .. }, groups, bounds, .. } = *self;
+        let (_, tables) = self.shared();
         let threads = groups.cache.len() as u32;
         for (index, &slot) in groups.cache.iter().enumerate() {
-            let trans = connect(plan, slot, &groups.trans, bounds.pages + bounds.evictions);
-            let answers = answers(plan, slot, groups, bounds, drawing.hardware.power.as_ref());
-            let tables = drawing.tables.clone();
-            let entries = frames.take(tables.cache_entries as u32 / threads);
-            let spares = frames.take(materials.settings.cache.spare_frames / threads);
-            crew.seat(
-                slot,
-                Part::Cache,
-                Cache::new(index as u8, materials.settings, tables, trans, answers, entries, spares),
-            );
+            let trans = self.connect_each(slot, &groups.trans, bounds.pages + bounds.evictions);
+            let answers = self.answers(slot);
+            let entries = self.frames(tables.cache_entries as u32 / threads);
+            let spares = self.frames(settings.cache.spare_frames / threads);
+            let cache = Cache::new(index as u8, *settings, tables.clone(), trans, answers, entries, spares);
+            self.crew.seat(slot, Part::Cache, cache);
         }
     }
 
     fn install_trans(&mut self) {
-        let Site { drawing, materials, groups, bounds, crew } = self;
-        let bounds = *bounds;
-        let plan = &mut drawing.blueprint;
-        let victims = reclaims_at_a_time(&materials.settings, &drawing.tables);
+        let Site { materials: Materials { settings, .. }, groups, bounds, .. } = *self;
+        let victims = reclaims_at_a_time(settings, &self.drawing.tables);
         for (index, &slot) in groups.trans.iter().enumerate() {
-            let fcmd = connect(plan, slot, &groups.fcmd, bounds.page_requests());
-            let answers = answers(plan, slot, groups, bounds, drawing.hardware.power.as_ref());
-            let bgc = plan.connect(slot, groups.bgc[index % groups.bgc.len()], victims);
+            let fcmd = self.connect_each(slot, &groups.fcmd, bounds.page_requests());
+            let answers = self.answers(slot);
+            let bgc = self.connect(slot, groups.bgc[index % groups.bgc.len()], victims);
             let ways = trans::Ways { fcmd, answers, bgc, shared: groups.shares };
-            let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
-            crew.seat(slot, Part::Trans, Trans::new(index as u8, drive, &materials.settings, tables, ways));
+            let (drive, tables) = self.shared();
+            self.crew.seat(slot, Part::Trans, Trans::new(index as u8, drive, settings, tables, ways));
         }
     }
 
-    fn install_background(&mut self, frames: &mut FrameDeal) {
-        let Site { drawing, materials, groups, bounds, crew } = self;
-        let bounds = *bounds;
-        let plan = &mut drawing.blueprint;
-        let victims = reclaims_at_a_time(&materials.settings, &drawing.tables);
+    fn install_background(&mut self) {
+        let Site { materials: &Materials { settings, .. }, groups, bounds: Bounds { background, .. }, .. } = *self;
+        let victims = reclaims_at_a_time(&settings, &self.drawing.tables);
         for (index, &slot) in groups.bgc.iter().enumerate() {
             let ways = bgc::Ways {
-                fcmd: connect(plan, slot, &groups.fcmd, bounds.background),
-                trans: connect(plan, slot, &groups.trans, bounds.background),
+                fcmd: self.connect_each(slot, &groups.fcmd, background),
+                trans: self.connect_each(slot, &groups.trans, background),
                 // One may be of the background.
-                reclaimed: connect(plan, slot, &groups.trans, victims + 1),
+                reclaimed: self.connect_each(slot, &groups.trans, victims + 1),
             };
-            let first = frames.take(materials.settings.reclaim.window.into()).start;
-            let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
-            crew.seat(slot, Part::Bgc, Bgc::new(index as u8, drive, materials.settings, tables, ways, first));
+            let first = self.frames(settings.reclaim.window.into()).start;
+            let (drive, tables) = self.shared();
+            self.crew.seat(slot, Part::Bgc, Bgc::new(index as u8, drive, settings, tables, ways, first));
         }
         for &slot in &groups.log {
             let ways = log::Ways {
-                fcmd: connect(plan, slot, &groups.fcmd, bounds.background),
-                trans: connect(plan, slot, &groups.trans, bounds.background),
+                fcmd: self.connect_each(slot, &groups.fcmd, background),
+                trans: self.connect_each(slot, &groups.trans, background),
             };
-            let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
-            crew.seat(slot, Part::Log, Log::new(drive, materials.settings, tables, ways));
+            let (drive, tables) = self.shared();
+            self.crew.seat(slot, Part::Log, Log::new(drive, settings, tables, ways));
         }
     }
 
     fn install_fcmd(&mut self) {
-        let Site { drawing, materials, groups, bounds, crew } = self;
-        let bounds = *bounds;
-        let plan = &mut drawing.blueprint;
+        let Site { materials: &Materials { settings, .. }, groups, bounds, .. } = *self;
         let threads = groups.fcmd.len();
+        let channels = self.drawing.hardware.channels.clone();
         for (index, &slot) in groups.fcmd.iter().enumerate() {
-            let mine = drawing.hardware.channels.iter().copied().skip(index).step_by(threads);
-            let channels = mine.map(|channel| plan.connect(slot, channel, bounds.page_requests())).collect();
-            let answers = answers(plan, slot, groups, bounds, drawing.hardware.power.as_ref());
-            let replacing = connect(plan, slot, &groups.trans, bounds.page_requests());
-            let settings = materials.settings;
-            let dies = DieLines::new(threads as u16, materials.drive.clone(), settings.flash, channels);
+            let mine: Vec<_> = channels.iter().copied().skip(index).step_by(threads).collect();
+            let channels = self.connect_each(slot, &mine, bounds.page_requests());
+            let answers = self.answers(slot);
+            let replacing = self.connect_each(slot, &groups.trans, bounds.page_requests());
+            let (drive, tables) = self.shared();
+            let dies = DieLines::new(threads as u16, drive, settings.flash, channels);
             let ways = fcmd::Ways { answers, replacing };
-            let (trans, tables) = (settings.parts.trans, drawing.tables.clone());
-            let fcmd = Fcmd::new(index as u8, trans, dies, tables, ways, settings.mutation);
-            crew.seat(slot, Part::Fcmd, fcmd);
+            let fcmd = Fcmd::new(index as u8, settings.parts.trans, dies, tables, ways, settings.mutation);
+            self.crew.seat(slot, Part::Fcmd, fcmd);
         }
-        for (channel, &from) in drawing.hardware.channels.iter().enumerate() {
-            let fcmd = groups.fcmd[channel % threads];
-            drawing.hardware.finished.push(plan.connect(from, fcmd, bounds.page_requests()));
+        for (channel, &from) in channels.iter().enumerate() {
+            let finished = self.connect(from, groups.fcmd[channel % threads], bounds.page_requests());
+            self.drawing.hardware.finished.push(finished);
         }
     }
 
     /// What watches the power asks every CACHE thread for a flush and every TRANS thread for a fence.
     fn connect_power(&mut self) {
-        let Site { drawing, groups, .. } = self;
-        let plan = &mut drawing.blueprint;
-        if let Some(watch) = &mut drawing.hardware.power {
-            watch.caches = connect(plan, watch.slot, &groups.cache, 1);
-            watch.trans = connect(plan, watch.slot, &groups.trans, 1);
-            watch.fences = (groups.trans.len() * groups.fcmd.len()) as u32;
-        }
+        let Some(power) = self.power() else { return };
+        let Site { groups, .. } = *self;
+        let caches = self.connect_each(power, &groups.cache, 1);
+        let trans = self.connect_each(power, &groups.trans, 1);
+        let fences = (groups.trans.len() * groups.fcmd.len()) as u32;
+        self.drawing.hardware.power = Some(PowerWatch { slot: power, caches, trans, fences });
     }
 }

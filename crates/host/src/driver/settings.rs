@@ -97,6 +97,11 @@ impl Sent {
 }
 
 impl PowerCuts {
+    /// Those of such a device, for a host that sends nothing with force unit access and no fused pair.
+    pub fn of(volatile: bool, whole: u32) -> Self {
+        PowerCuts { volatile, whole, through_every: 0, through_from: None, reads_through_every: 0, pairs_every: 0 }
+    }
+
     /// Whether the next write that could be half of a fused pair is one.
     pub(super) fn is_pair(&self, sent: &mut Sent) -> bool {
         sent.single += 1;

@@ -4,13 +4,12 @@ use super::{Placing, PlacingOrders, Tried};
 use crate::LabError;
 use crate::placement::{Seats, assignments};
 use crate::points::Point;
-use crate::runner::run;
+use crate::runner::{run, side_by_side};
 use crate::store::Store;
 use firmware::architecture::{ThreadGroup, find};
 use rig::config::{ConfigError, Layers, Resolved};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What came of a placement.
@@ -71,43 +70,26 @@ impl<'a> Judge<'a> {
         let mut new: Vec<&Seats> = candidates.iter().filter(|seats| !self.known.contains_key(*seats)).collect();
         new.sort_unstable();
         new.dedup();
-        for (seats, judged) in self.side_by_side(&new, None) {
-            match judged {
-                Ok(judged) => drop(self.known.insert(seats.clone(), judged)),
-                Err(error) if cannot_be(&error) => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let judged = side_by_side(self.orders.jobs, &new, |seats| match self.one(seats, None) {
+            Ok(judged) => Ok(Some(((*seats).clone(), judged))),
+            Err(error) if cannot_be(&error) => Ok(None),
+            Err(error) => Err(error),
+        })?;
+        self.known.extend(judged.into_iter().flatten());
         Ok(())
     }
 
     /// The placement that a search begins with, which has to be one.
     pub(super) fn first(&mut self, seats: &Seats) -> Result<Judged, LabError> {
-        let (_, judged) = self.side_by_side(&[seats], None).remove(0);
-        let judged = judged?;
+        let judged = self.one(seats, None)?;
         self.known.insert(seats.clone(), judged.clone());
         Ok(judged)
     }
 
     /// Judges placements by longer runs, and means over the seeds.
     pub(super) fn long(&self, candidates: &[&Seats]) -> Result<Vec<Judged>, LabError> {
-        let judged = self.side_by_side(candidates, Some(self.placing.place.seeds.get_ref()));
-        judged.into_iter().map(|(_, judged)| judged).collect()
-    }
-
-    /// Judges each, as many at a time as there are to be; the results in the order of the placements.
-    fn side_by_side<'s>(&self, all: &[&'s Seats], seeds: Option<&[u64]>) -> Vec<(&'s Seats, Result<Judged, LabError>)> {
-        let next = AtomicUsize::new(0);
-        let results: Vec<Mutex<Option<Result<Judged, LabError>>>> = all.iter().map(|_| Mutex::new(None)).collect();
-        rig::together(self.orders.jobs.min(all.len()), || {
-            loop {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(seats) = all.get(index) else { break };
-                *results[index].lock().expect("nobody panics with it") = Some(self.one(seats, seeds));
-            }
-        });
-        let results = results.into_iter().map(|result| result.into_inner().expect("nobody panics with it"));
-        all.iter().copied().zip(results.map(|result| result.expect("each was judged"))).collect()
+        let seeds = self.placing.place.seeds.get_ref();
+        side_by_side(self.orders.jobs, candidates, |seats| self.one(seats, Some(seeds)))
     }
 
     fn one(&self, seats: &Seats, seeds: Option<&[u64]>) -> Result<Judged, LabError> {

@@ -77,7 +77,7 @@ impl Small {
     pub fn settings(&self) -> Settings {
         let settings = Settings {
             threads: ThreadCounts::NONE,
-            parts: PartCounts { nvmq: 0, ilock: 0, cache: 0, trans: 0, log: 0, bgc: 0, fcmd: 0 },
+            parts: PartCounts::NONE,
             queues: QueueAllocation::Dynamic,
             commands: 64,
             frames: 32,

@@ -3,8 +3,8 @@
 use super::case::{Case, Failure};
 use super::trial::Report;
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
 use units::Span;
 
 /// What cases of one architecture came to.
@@ -50,27 +50,28 @@ pub struct Totals {
 }
 
 impl Totals {
-    fn add(&mut self, report: &Report) {
-        self.cases += 1;
-        self.cuts += u64::from(report.cuts);
-        self.cuts_in_recovery += u64::from(report.cuts_in_recovery);
-        self.erases += report.erases;
-        self.failed_operations += report.failed_operations;
-        self.given_up += report.given_up;
-        self.read_only += report.read_only;
-        self.merges += report.merges;
-        self.levelled += report.levelled;
-        self.cuts_in_merges += report.cuts_in_merges;
-        self.carried.iter_mut().zip(report.carried).for_each(|(sum, more)| *sum += more);
-        self.drains += report.drained.len() as u64;
-        self.drained_pages += report.drained.iter().map(|drained| drained.pages).sum::<u64>();
-        for recovery in &report.recoveries {
-            self.recoveries += 1;
+    fn of(report: &Report) -> Totals {
+        let recoveries = report.recoveries.iter();
+        Totals {
+            cases: 1,
+            cuts: report.cuts.into(),
+            cuts_in_recovery: report.cuts_in_recovery.into(),
+            torn_pages: recoveries.clone().map(|recovery| recovery.torn_pages).sum(),
+            erases: report.erases,
+            recoveries: recoveries.len() as u64,
             // The first one is that of the drive's past, which nobody had to write.
-            self.from_checkpoint += u64::from(recovery.checkpoint.is_some_and(|number| number > 1));
-            self.torn_pages += recovery.torn_pages;
-            self.recovering += recovery.took;
-            self.recovery_max = self.recovery_max.max(recovery.took);
+            from_checkpoint: recoveries.clone().filter(|recovery| recovery.checkpoint > Some(1)).count() as u64,
+            recovering: recoveries.clone().map(|recovery| recovery.took).sum(),
+            recovery_max: recoveries.map(|recovery| recovery.took).max().unwrap_or_default(),
+            drains: report.drained.len() as u64,
+            drained_pages: report.drained.iter().map(|drained| drained.pages).sum(),
+            failed_operations: report.failed_operations,
+            given_up: report.given_up,
+            read_only: report.read_only,
+            merges: report.merges,
+            levelled: report.levelled,
+            cuts_in_merges: report.cuts_in_merges,
+            carried: report.carried,
         }
     }
 
@@ -130,7 +131,7 @@ impl InOrder {
     fn held(&mut self, index: u64, architecture: &'static str, report: Report) {
         self.ahead.insert(index, (architecture, report));
         while let Some((architecture, report)) = self.ahead.remove(&self.next) {
-            self.outcome.totals.entry(architecture).or_default().add(&report);
+            self.outcome.totals.entry(architecture).or_default().join(&Totals::of(&report));
             self.next += 1;
         }
     }
@@ -149,29 +150,18 @@ impl InOrder {
 /// # Panics
 /// Never: a case that panics is one that fails.
 pub fn sweep(count: u64, jobs: usize, case: impl Fn(u64) -> Case + Sync, goes_on: impl Fn() -> bool + Sync) -> Sweep {
-    let (next, end) = (AtomicU64::new(0), AtomicU64::new(count));
     let ended = Mutex::new(InOrder::default());
-    threads::together(jobs, || {
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            if index >= end.load(Ordering::Relaxed) {
-                break;
-            }
-            let case = case(index);
-            let ran = case.run();
-            let mut ended = ended.lock().expect("nobody panics with the outcome");
-            match ran {
-                Ok(report) => ended.held(index, case.architecture.name(), report),
-                Err(failure) => {
-                    end.fetch_min(index, Ordering::Relaxed);
-                    ended.failed(index, failure);
-                }
-            }
-            drop(ended);
-            if !goes_on() {
-                end.fetch_min(next.load(Ordering::Relaxed), Ordering::Relaxed);
-            }
+    threads::together(jobs, 0..count, |index| {
+        let case = case(index);
+        let ran = case.run();
+        let held = ran.is_ok();
+        let mut ended = ended.lock().expect("nobody panics with the outcome");
+        match ran {
+            Ok(report) => ended.held(index, case.architecture.name(), report),
+            Err(failure) => ended.failed(index, failure),
         }
+        drop(ended);
+        if goes_on() && held { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     ended.into_inner().expect("nobody panics with the outcome").outcome
 }

@@ -21,7 +21,7 @@ use firmware::{GroupState, Mapping, MappingScheme, Mutation, Tables};
 use flash::{Contents, ErrorModel, FaultSettings, ReadRetry};
 use host::{Pace, Phase, PowerCuts};
 use std::collections::VecDeque;
-use units::{Bytes, Lba, Span, Time};
+use units::{Lba, Span, Time};
 use workload::{Io, IoKind, Source};
 
 /// Blocks of a plane and pages of a block: small, so that recovery and reading everything take little.
@@ -325,14 +325,8 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
 /// What hosts are told of the cuts of a case, and send because there are any.
 fn announced(case: &Case, device: &Device, through_every: u32) -> PowerCuts {
     let [through_every, reads_through_every] = collide::through(case).unwrap_or([through_every, reads_through(case)]);
-    PowerCuts {
-        volatile: device.has_volatile_cache(),
-        whole: device.page_sectors(),
-        through_every,
-        through_from: turned_off(case),
-        reads_through_every,
-        pairs_every: pairs(case),
-    }
+    let (through_from, pairs_every) = (turned_off(case), pairs(case));
+    PowerCuts { through_every, through_from, reads_through_every, pairs_every, ..device.power_cuts() }
 }
 
 /// Hosts of every second drive that is written over and over deallocate many pages at once. With a planted bug of other parts the cases
@@ -391,11 +385,7 @@ fn wear_out(case: &Case, device: &mut Device) {
     let (base, correctable) = draw.of(&[(0.0, 24), (1.0e-3, 29), (2.2e-3, 24)]);
     device.faults = Some(FaultSettings {
         errors: ErrorModel { base, ..ErrorModel::default() },
-        cycles: 0,
-        days: 0.0,
-        days_per_second: 0.0,
         block_sigma: draw.of(&[0.0, 0.1]),
-        code_data: Bytes(1024),
         correctable,
         decode: Span::from_micros(1),
         decode_bit: Span::from_nanos(500),
@@ -404,6 +394,7 @@ fn wear_out(case: &Case, device: &mut Device) {
         program_failures: chance(programs_fail, if always { 0.01 } else { draw.of(&[0.0, 0.002, 0.02]) }),
         erase_failures: chance(erases_fail, draw.of(&erase_failures)),
         factory_bad: draw.of(&[0.0, 0.01]),
+        ..FaultSettings::sound()
     });
     let fill = device.precondition.fill;
     if gives_out(device) {

@@ -7,123 +7,102 @@ use super::{ConfigError, Origin};
 use crate::config::field::Field;
 use firmware::architecture::{Architecture, Placement, PlacementError, ThreadCounts};
 use firmware::{
-    AddressSplit, BlockDeal, CacheSettings, FlashSettings, JournalSettings, LockSettings, MappingScheme, PartCounts,
-    PipelineSettings, QueueAllocation, ReclaimSettings, Settings, VictimPolicy,
+    CacheSettings, FlashSettings, JournalSettings, LockSettings, PartCounts, PipelineSettings, ReclaimSettings,
+    Settings,
 };
-use units::{Bytes, CoreId, Span};
+use units::{Bytes, CoreId};
 
 /// The largest burst buffer.
 const BUFFER_MAX: Bytes = Bytes::mib(64 << 10);
 /// Most frames beyond the buffer's entries.
 const FRAMES_MAX: u32 = 1 << 20;
 
-/// Settings before any key is read: every field is replaced.
-const BLANK: Settings = Settings {
-    threads: ThreadCounts::NONE,
-    parts: PartCounts { nvmq: 0, ilock: 0, cache: 0, trans: 0, log: 0, bgc: 0, fcmd: 0 },
-    queues: QueueAllocation::Static,
-    commands: 0,
-    frames: 0,
-    page_window: 0,
-    lock: LockSettings { unit: Bytes(0), forwarding: false, stalls: false, forwarding_lead: 0, regions: 0 },
-    cache: CacheSettings { size: Bytes(0), non_blocking: false, bypass: false, spare_frames: 0, lines_per_lock: 0 },
-    pipeline: PipelineSettings { poll: Span::ZERO },
-    split: AddressSplit::Plain,
-    deal: BlockDeal::Interleaved,
-    mapping: MappingScheme::Page,
-    reclaim: ReclaimSettings {
-        victim: VictimPolicy::Greedy,
-        background: false,
-        idle: Span::ZERO,
-        background_free: 0.0,
-        window: 0,
-        window_per_group: 0,
-        victims: 0,
-        paced: false,
-        wear_gap: 0,
-        wear_share: 0.0,
-    },
-    journal: JournalSettings {
-        interval: Span::ZERO,
-        only_when_idle: false,
-        patience: Span::ZERO,
-        busy_share: 0.0,
-        window: 0,
-        window_per_group: 0,
-    },
-    flash: FlashSettings {
-        multi_plane: false,
-        gather: Span::ZERO,
-        suspend: false,
-        cache_commands: false,
-        ahead: false,
-    },
-    mutation: None,
-};
-
 macro_rules! keys {
-    ($($key:literal => $($field:ident).+;)*) => {
-        #[cfg(test)]
-        const KEYS: &[&str] = &[$($key),*];
-
+    (
+        Settings { $($field:ident: $key:literal,)* }
+        $($part:ident: $type:ident { $($inner:ident: $inner_key:literal,)* })*
+    ) => {
         fn read(from: &Layered, architecture: &dyn Architecture) -> Result<Settings, ConfigError> {
-            let mut settings = BLANK;
-            $(settings.$($field).+ = from.get($key)?;)*
+            let settings = Settings {
+                $($field: from.get($key)?,)*
+                $($part: $type { $($inner: from.get($inner_key)?,)* },)*
+                threads: ThreadCounts::NONE,
+                parts: PartCounts::NONE,
+                mutation: None,
+            };
             Ok(settings.staffed(architecture, threads(from, architecture)?))
         }
 
         fn differences(before: &Settings, after: &Settings, origin: &Origin) -> Layer {
-            let mut layer = Layer::new();
-            $(if before.$($field).+ != after.$($field).+ {
-                let value = after.$($field).+.write($key);
-                let index = schema().find($key).expect("every field has its key");
-                layer.push((index, Setting { value, origin: origin.clone() }));
-            })*
-            layer
+            let values = [
+                $(difference($key, &before.$field, &after.$field),)*
+                $($(difference($inner_key, &before.$part.$inner, &after.$part.$inner),)*)*
+            ];
+            let setting = |(index, value)| (index, Setting { value, origin: origin.clone() });
+            values.into_iter().flatten().map(setting).collect()
         }
     };
 }
 
 keys! {
-    "firmware.queue_allocation" => queues;
-    "firmware.commands" => commands;
-    "firmware.frames" => frames;
-    "firmware.page_window" => page_window;
-    "firmware.address_split" => split;
-    "firmware.block_deal" => deal;
-    "firmware.mapping" => mapping;
-    "lock.unit_bytes" => lock.unit;
-    "lock.forwarding" => lock.forwarding;
-    "lock.stalls" => lock.stalls;
-    "lock.forwarding_lead" => lock.forwarding_lead;
-    "lock.regions" => lock.regions;
-    "cache.size_bytes" => cache.size;
-    "cache.non_blocking" => cache.non_blocking;
-    "cache.bypass" => cache.bypass;
-    "cache.spare_frames" => cache.spare_frames;
-    "cache.lines_per_lock" => cache.lines_per_lock;
-    "pipeline.poll_ns" => pipeline.poll;
-    "reclaim.victim" => reclaim.victim;
-    "reclaim.background" => reclaim.background;
-    "reclaim.idle_ms" => reclaim.idle;
-    "reclaim.background_free" => reclaim.background_free;
-    "reclaim.window" => reclaim.window;
-    "reclaim.window_per_group" => reclaim.window_per_group;
-    "reclaim.victims" => reclaim.victims;
-    "reclaim.paced" => reclaim.paced;
-    "reclaim.wear_gap" => reclaim.wear_gap;
-    "reclaim.wear_share" => reclaim.wear_share;
-    "journal.interval_ms" => journal.interval;
-    "journal.only_when_idle" => journal.only_when_idle;
-    "journal.patience_ms" => journal.patience;
-    "journal.busy_share" => journal.busy_share;
-    "journal.window" => journal.window;
-    "journal.window_per_group" => journal.window_per_group;
-    "flash.multi_plane" => flash.multi_plane;
-    "flash.gather_us" => flash.gather;
-    "flash.suspend" => flash.suspend;
-    "flash.cache_commands" => flash.cache_commands;
-    "flash.ahead" => flash.ahead;
+    Settings {
+        queues: "firmware.queue_allocation",
+        commands: "firmware.commands",
+        frames: "firmware.frames",
+        page_window: "firmware.page_window",
+        split: "firmware.address_split",
+        deal: "firmware.block_deal",
+        mapping: "firmware.mapping",
+    }
+    lock: LockSettings {
+        unit: "lock.unit_bytes",
+        forwarding: "lock.forwarding",
+        stalls: "lock.stalls",
+        forwarding_lead: "lock.forwarding_lead",
+        regions: "lock.regions",
+    }
+    cache: CacheSettings {
+        size: "cache.size_bytes",
+        non_blocking: "cache.non_blocking",
+        bypass: "cache.bypass",
+        spare_frames: "cache.spare_frames",
+        lines_per_lock: "cache.lines_per_lock",
+    }
+    pipeline: PipelineSettings {
+        poll: "pipeline.poll_ns",
+    }
+    reclaim: ReclaimSettings {
+        victim: "reclaim.victim",
+        background: "reclaim.background",
+        idle: "reclaim.idle_ms",
+        background_free: "reclaim.background_free",
+        window: "reclaim.window",
+        window_per_group: "reclaim.window_per_group",
+        victims: "reclaim.victims",
+        paced: "reclaim.paced",
+        wear_gap: "reclaim.wear_gap",
+        wear_share: "reclaim.wear_share",
+    }
+    journal: JournalSettings {
+        interval: "journal.interval_ms",
+        only_when_idle: "journal.only_when_idle",
+        patience: "journal.patience_ms",
+        busy_share: "journal.busy_share",
+        window: "journal.window",
+        window_per_group: "journal.window_per_group",
+    }
+    flash: FlashSettings {
+        multi_plane: "flash.multi_plane",
+        gather: "flash.gather_us",
+        suspend: "flash.suspend",
+        cache_commands: "flash.cache_commands",
+        ahead: "flash.ahead",
+    }
+}
+
+/// The key, by its index, and the value that it has after where that is another.
+fn difference<T: Field + PartialEq>(key: &str, before: &T, after: &T) -> Option<(usize, Value)> {
+    (before != after).then(|| (schema().find(key).expect("every field has its key"), after.write(key)))
 }
 
 /// Tables that have a key for each group of threads.
@@ -234,18 +213,7 @@ pub(super) fn placement(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::config::Layers;
-
-    /// A field without a key would keep its blank value unnoticed.
-    #[test]
-    fn every_field_of_the_settings_has_a_key() {
-        let fields = format!("{BLANK:?}").replace("Span(0)", "0").replace("Bytes(0)", "0");
-        // Groups of threads have keys by architecture; parts follow from them. A planted bug is for checks alone.
-        let without = ["groups", "counts", "mutation"].len() + 7;
-        let structures = fields.matches(" { ").count() - 1;
-        assert_eq!(fields.matches(": ").count() - structures, KEYS.len() + without, "{fields}");
-    }
 
     /// The head of a checkpoint, on the shortest page, has no word for each of so many: what is refused is the setting that says how many.
     #[test]

@@ -105,19 +105,11 @@ fn a_buffer_does_not_wait_for_reads_that_have_not_begun() {
     device.drive.sector_words = 2;
     device.faults = Some(FaultSettings {
         errors: ErrorModel { base: 2.2e-3, ..ErrorModel::default() },
-        cycles: 0,
-        days: 0.0,
-        days_per_second: 0.0,
         block_sigma: 0.1,
-        code_data: Bytes(1024),
-        correctable: 8,
         decode: Span::from_millis(2),
         decode_bit: Span::from_micros(1),
         retry: ReadRetry { levels: 60, factor: 1.0 },
-        weak: 0.0,
-        program_failures: 0.0,
-        erase_failures: 0.0,
-        factory_bad: 0.0,
+        ..FaultSettings::sound()
     });
     expect_enough(device, 0.7, Span::from_millis(37), Span::from_millis(125));
 }

@@ -3,8 +3,7 @@
 use firmware::architecture::Architecture;
 use firmware::{BlockGroups, Drive, Owners, Settings, Tables, Working, shares, write_points_of};
 use flash::Labels;
-use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ops::{ControlFlow, Range};
 use std::thread;
 use units::{Lpn, Ppn};
 
@@ -92,9 +91,10 @@ impl Share {
 
 /// Writes by a rule which pages of which group are valid, on all cores of this machine, and says how many of which are programmed.
 pub(super) fn write(rule: &impl Rule, groups: &BlockGroups) -> Vec<(u32, u32)> {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
     for (thread, share) in rule.shares().iter().enumerate() {
         let count = share.groups.len() as u32;
-        in_pieces(count.div_ceil(PIECE_GROUPS), |piece| {
+        threads::together(cores, 0..count.div_ceil(PIECE_GROUPS), |piece| {
             let mut valid = vec![false; groups.pages() as usize];
             for ordinal in piece * PIECE_GROUPS..count.min((piece + 1) * PIECE_GROUPS) {
                 let written = rule.written(thread, ordinal);
@@ -110,6 +110,7 @@ pub(super) fn write(rule: &impl Rule, groups: &BlockGroups) -> Vec<(u32, u32)> {
                     }
                 }
             }
+            ControlFlow::Continue(())
         });
     }
     let threads = rule.shares().iter().enumerate();
@@ -141,20 +142,5 @@ pub(super) fn each_place(rule: &impl Rule, owners: &Owners, lpns: Range<u32>, mu
     owners.each(lpns, |lpn, thread| {
         each(lpn, places[next[thread]]);
         next[thread] += 1;
-    });
-}
-
-/// Does pieces of work on all cores of this machine, whichever is free next. They may not depend on each other.
-fn in_pieces(count: u32, work: impl Fn(u32) + Sync) {
-    let next = AtomicU32::new(0);
-    let workers = thread::available_parallelism().map_or(1, usize::from).min(count as usize);
-    threads::together(workers, || {
-        loop {
-            let piece = next.fetch_add(1, Ordering::Relaxed);
-            if piece >= count {
-                break;
-            }
-            work(piece);
-        }
     });
 }

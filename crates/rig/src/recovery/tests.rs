@@ -7,10 +7,10 @@ use crate::check::small::{Small, mixed, processor};
 use crate::session::{Remains, Session};
 use firmware::architecture::ARCHITECTURES;
 use firmware::{BlockGroups, GroupState};
-use flash::{ErrorModel, FaultSettings, Labels, Oob, ReadRetry};
-use host::{Pace, Phase, PowerCuts};
+use flash::{FaultSettings, Labels, Oob};
+use host::{Pace, Phase};
 use std::collections::BTreeMap;
-use units::{BlockId, Bytes, ChannelId, Lpn, Ppn};
+use units::{BlockId, ChannelId, Lpn, Ppn};
 use workload::{Arrivals, Parameters, Pattern, Recipe};
 
 /// Every page of the array is programmed: as many as there are logical pages hold the newest copies, evenly spread, and the others old
@@ -71,36 +71,9 @@ fn again_with(
     (session, recovery)
 }
 
-/// The host is told that there will be cuts.
-fn cuts(device: &Device) -> PowerCuts {
-    PowerCuts {
-        volatile: device.has_volatile_cache(),
-        whole: device.page_sectors(),
-        through_every: 0,
-        through_from: None,
-        reads_through_every: 0,
-        pairs_every: 0,
-    }
-}
-
 /// Flash whose blocks wear out, and that fails at nothing else.
 fn without_errors() -> FaultSettings {
-    FaultSettings {
-        errors: ErrorModel { base: 0.0, ..ErrorModel::default() },
-        cycles: 0,
-        days: 0.0,
-        days_per_second: 0.0,
-        block_sigma: 0.0,
-        code_data: Bytes(1024),
-        correctable: 24,
-        decode: Span::from_micros(1),
-        decode_bit: Span::ZERO,
-        retry: ReadRetry { levels: 0, factor: 1.0 },
-        weak: 0.0,
-        program_failures: 0.0,
-        erase_failures: 0.0,
-        factory_bad: 0.0,
-    }
+    FaultSettings { correctable: 24, decode: Span::from_micros(1), ..FaultSettings::sound() }
 }
 
 /// What a power cut left has no room for the pages of any group: the drive takes no more writes, and what it holds is read.
@@ -110,7 +83,7 @@ fn a_drive_without_any_room_is_only_read() {
     let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
     let mut device = small.device();
     // The host is told that there will be cuts, and that a write may fail; flash itself has no errors.
-    device.cuts = Some(cuts(&device));
+    device.cuts = Some(device.power_cuts());
     device.faults = Some(without_errors());
     let geometry = &device.drive.geometry;
     let labels = Crammed { logical: small.sectors() / 8, physical: geometry.page_count().into() };
@@ -146,7 +119,7 @@ fn writes_are_numbered_for_as_long_as_a_drive_lives() {
         let architecture = firmware::architecture::find(architecture).expect("it is listed");
         let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
         let mut device = small.device();
-        device.cuts = Some(cuts(&device));
+        device.cuts = Some(device.power_cuts());
         let pages = device.drive.geometry.shape().pages_per_block;
         let logical = (small.sectors() / 8) as u32 / pages * pages;
         let (mut session, recovery) =
@@ -171,7 +144,7 @@ fn what_a_bad_block_holds_is_moved_and_its_group_is_not_erased() {
         let name = architecture.name();
         let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
         let mut device = small.device();
-        (device.cuts, device.faults) = (Some(cuts(&device)), Some(without_errors()));
+        (device.cuts, device.faults) = (Some(device.power_cuts()), Some(without_errors()));
         let pages = device.drive.geometry.shape().pages_per_block;
         let logical = (small.sectors() / 8) as u32 / pages * pages;
         let programmed = |block: BlockId| if block.0 < logical / pages { pages } else { 0 };
@@ -244,7 +217,7 @@ fn of_half_filled_groups_no_more_are_filled_than_before_the_cut() {
         let small = Small { architecture, fill: Fill::Sequential, blocks: [16, 16], ..Small::default() };
         let mut device = small.device();
         device.settings.parts.trans = 1;
-        device.cuts = Some(cuts(&device));
+        device.cuts = Some(device.power_cuts());
         let (drawing, _) = device.draw().expect("it can be built");
         let groups = &drawing.tables.groups;
         let (pages, owned) =

@@ -21,15 +21,7 @@ fn pass(name: &str, reads: f64, compare: f64) -> Phase {
 fn device(architecture: &'static dyn Architecture, reads_through_every: u32) -> Device {
     let mut device = Small { architecture, ..Small::default() }.device();
     assert!(device.has_volatile_cache(), "{} has nothing to lose", architecture.name());
-    let whole = device.page_sectors();
-    device.cuts = Some(PowerCuts {
-        volatile: true,
-        whole,
-        through_every: 0,
-        through_from: None,
-        reads_through_every,
-        pairs_every: 0,
-    });
+    device.cuts = Some(PowerCuts { reads_through_every, ..device.power_cuts() });
     device
 }
 

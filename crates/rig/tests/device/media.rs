@@ -17,19 +17,12 @@ use workload::{Arrivals, Parameters, Pattern, Recipe};
 pub(crate) fn worn() -> FaultSettings {
     FaultSettings {
         errors: ErrorModel { base: 1.5e-3, disturb: 2e-6, disturb_exponent: 1.0, ..ErrorModel::default() },
-        cycles: 0,
-        days: 0.0,
-        days_per_second: 0.0,
         block_sigma: 0.3,
-        code_data: Bytes(1024),
         correctable: 24,
         decode: Span::from_micros(1),
         decode_bit: Span::from_nanos(500),
         retry: ReadRetry { levels: 2, factor: 0.8 },
-        weak: 0.0,
-        program_failures: 0.0,
-        erase_failures: 0.0,
-        factory_bad: 0.0,
+        ..FaultSettings::sound()
     }
 }
 

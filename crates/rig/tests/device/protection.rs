@@ -3,30 +3,10 @@
 use crate::small::{Small, mixed, processor};
 use firmware::Mutation;
 use firmware::architecture::ARCHITECTURES;
-use flash::{ErrorModel, FaultSettings, ReadRetry};
+use flash::FaultSettings;
 use report::Summary;
 use rig::{Device, Fill, Session, SessionError};
-use units::{Bytes, Span};
-
-/// Flash without errors of its own: the host is ready for answers that say that data are lost.
-fn sound() -> FaultSettings {
-    FaultSettings {
-        errors: ErrorModel::default(),
-        cycles: 0,
-        days: 0.0,
-        days_per_second: 0.0,
-        block_sigma: 0.0,
-        code_data: Bytes(1024),
-        correctable: 8,
-        decode: Span::ZERO,
-        decode_bit: Span::ZERO,
-        retry: ReadRetry { levels: 0, factor: 1.0 },
-        weak: 0.0,
-        program_failures: 0.0,
-        erase_failures: 0.0,
-        factory_bad: 0.0,
-    }
-}
+use units::Span;
 
 fn with_tags(mut device: Device, sector_words: usize) -> Device {
     device.drive.tags = true;
@@ -105,7 +85,8 @@ fn a_drive_whose_journal_is_damaged_in_memory_is_recovered_without_it() {
 #[test]
 fn a_read_of_the_wrong_page_is_caught_by_its_place() {
     let small = Small { fill: Fill::Sequential, ..Small::default() };
-    let mut device = Device { faults: Some(sound()), ..with_tags(small.device(), 1) };
+    // The host is ready for answers that say that data are lost.
+    let mut device = Device { faults: Some(FaultSettings::sound()), ..with_tags(small.device(), 1) };
     device.settings.mutation = Some(Mutation::MisdirectRead);
     let (summary, _) = run(&device, &small, 4_000).expect("what is wrong is told as lost");
     let media = summary.media.expect("it can fail");

@@ -2,12 +2,48 @@
 //! means read. They differ in the unit of time only, and cannot be told apart with certainty.
 
 use super::fields::blanks;
-use super::{Confidence, CountUnit, Fault, Head, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{
+    Confidence, CountUnit, Fault, FieldNames, Format, Head, Opening, Options, ParseLine, Parser, Sink, TimeUnit,
+};
 use crate::io::IoKind;
+
+/// A format of the family.
+pub(super) struct Columns {
+    name: &'static str,
+    summary: &'static str,
+    /// The unit of time, unless told otherwise.
+    usual: TimeUnit,
+    tail: Tail,
+}
+
+/// MQSim's traces. Its configuration says what unit the time is in (`Time_Unit`); nanoseconds are usual. Source: README of MQSim,
+/// "Defining a Trace-based Workload".
+pub(super) const MQSIM: Columns = Columns {
+    name: "mqsim",
+    summary: "MQSim: time device sector sectors type; ns unless told otherwise",
+    usual: TimeUnit::Nanoseconds,
+    tail: Tail::Type,
+};
+
+/// SSDsim's traces, in nanoseconds; some carry a hash of the content as a sixth column. Source: the readme of SSDsim.
+pub(super) const SSDSIM: Columns = Columns {
+    name: "ssdsim",
+    summary: "SSDsim: ns device sector sectors type [hash]",
+    usual: TimeUnit::Nanoseconds,
+    tail: Tail::TypeAndHash,
+};
+
+/// DiskSim's ASCII traces, in milliseconds with a fraction. Source: `disksim_iotrace.c`.
+pub(super) const DISKSIM: Columns = Columns {
+    name: "disksim",
+    summary: "DiskSim: ms device block blocks flags",
+    usual: TimeUnit::Milliseconds,
+    tail: Tail::Flags,
+};
 
 /// What a format of the family allows in its last columns.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Tail {
+enum Tail {
     /// 0 or 1, and nothing after it.
     Type,
     /// 0 or 1, and maybe a hash of the content.
@@ -16,36 +52,48 @@ pub(super) enum Tail {
     Flags,
 }
 
-/// What the family leaves open.
-pub(super) const OPENINGS: &[Opening] = &[Opening::Unit, Opening::CountUnit];
-
 struct Lines {
     unit: TimeUnit,
     pages: bool,
     tail: Tail,
 }
 
-/// A parser of the family, with the unit of time that the format has unless told otherwise.
-pub(super) fn parser(options: &Options, usual: TimeUnit, tail: Tail) -> Parser {
-    let pages = options.count_unit == Some(CountUnit::Pages);
-    Parser::Lines(Box::new(Lines { unit: options.unit.unwrap_or(usual), pages, tail }))
-}
-
-/// What the reader assumes, in words.
-pub(super) fn assumed(options: &Options, usual: TimeUnit, name: &str) -> String {
-    let unit = options.unit.unwrap_or(usual).name();
-    let count = if options.count_unit == Some(CountUnit::Pages) { "4 KiB pages" } else { "sectors" };
-    format!("read as {name}: time in {unit}, size in {count}; mqsim, ssdsim and disksim have the same shape")
-}
-
-/// The first column of each line has a decimal point: DiskSim's milliseconds.
-pub(super) fn has_fractions(head: &Head) -> bool {
-    head.lines().iter().any(|line| line.split_ascii_whitespace().next().is_some_and(|time| time.contains('.')))
-}
-
-/// The shape alone does not decide within the family.
-pub(super) fn at_most_possible(fit: Confidence) -> Confidence {
-    fit.min(Confidence::Possible)
+impl Format for Columns {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+    fn fields(&self) -> FieldNames {
+        FieldNames { time: "time", address: "sector", size: "size" }
+    }
+    fn parser(&self, options: &Options) -> Parser {
+        let pages = options.count_unit == Some(CountUnit::Pages);
+        Parser::Lines(Box::new(Lines { unit: options.unit.unwrap_or(self.usual), pages, tail: self.tail }))
+    }
+    fn sniff(&self, head: &Head) -> Confidence {
+        let fit = super::fit(self.parser(&Options::default()), head);
+        let lines = head.lines();
+        let is_told = match self.tail {
+            Tail::Type => false,
+            Tail::TypeAndHash => lines.first().is_some_and(|line| line.split_ascii_whitespace().count() == 6),
+            // Milliseconds have a decimal point.
+            Tail::Flags => {
+                lines.iter().any(|line| line.split_ascii_whitespace().next().is_some_and(|time| time.contains('.')))
+            }
+        };
+        // The shape alone does not decide within the family.
+        if is_told { fit } else { fit.min(Confidence::Possible) }
+    }
+    fn openings(&self) -> &'static [Opening] {
+        &[Opening::Unit, Opening::CountUnit]
+    }
+    fn assumed(&self, options: &Options) -> String {
+        let unit = options.unit.unwrap_or(self.usual).name();
+        let count = if options.count_unit == Some(CountUnit::Pages) { "4 KiB pages" } else { "sectors" };
+        format!("read as {}: time in {unit}, size in {count}; mqsim, ssdsim and disksim have the same shape", self.name)
+    }
 }
 
 impl ParseLine for Lines {

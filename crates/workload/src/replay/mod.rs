@@ -1,24 +1,21 @@
-//! Traces recorded elsewhere, as sources: one file for each format, and a list of them all.
+//! Traces recorded elsewhere, as sources: one file for each format or family of formats, and a list of them all.
 
 mod alibaba;
 mod arc;
 mod blkparse;
 mod blktrace;
 mod columns;
-mod disksim;
 mod error;
 mod fields;
 mod fio_iolog;
 mod fiu;
 mod gzip;
 mod input;
-mod mqsim;
 mod msr;
 mod options;
 mod reading;
 mod sink;
 mod spc;
-mod ssdsim;
 mod systor;
 mod tencent;
 mod times;
@@ -139,9 +136,9 @@ pub const FORMATS: &[&dyn Format] = &[
     &fiu::Fiu,
     &blkparse::Blkparse,
     &blktrace::Blktrace,
-    &mqsim::Mqsim,
-    &ssdsim::Ssdsim,
-    &disksim::Disksim,
+    &columns::MQSIM,
+    &columns::SSDSIM,
+    &columns::DISKSIM,
     &fio_iolog::FioIolog,
     &vscsi::Vscsi,
     &alibaba::Alibaba,

@@ -242,14 +242,7 @@ impl workload::Source for Short {
 
 #[test]
 fn fused_pairs_are_carried_out_whole_or_not_at_all() {
-    let cuts = PowerCuts {
-        volatile: false,
-        whole: 8,
-        through_every: 0,
-        through_from: None,
-        reads_through_every: 0,
-        pairs_every: 2,
-    };
+    let cuts = PowerCuts { pairs_every: 2, ..PowerCuts::of(false, 8) };
     for fault in [None].into_iter().chain(Fault::OF_PAIRS.map(Some)) {
         let mut world = World::new(DriverSettings { cuts: Some(cuts), ..settings() }, fault, ());
         world.run(phase(Box::new(Short(Mixed::new(20_000, PLAIN)))));

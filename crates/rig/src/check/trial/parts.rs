@@ -3,6 +3,7 @@
 use super::*;
 use crate::Fill;
 use crate::check::small::mixed;
+use units::Bytes;
 
 /// Requests in few places, until little of the journal is free, then everywhere: all of the map is due at once.
 struct NarrowThenWide {
@@ -28,14 +29,7 @@ fn a_drive_is_whole_wherever_its_power_fails_amid_a_checkpoint_in_parts() {
     let journal = &mut device.settings.journal;
     (journal.interval, journal.patience) = (Span::from_micros(200), Span::ZERO);
     (journal.only_when_idle, journal.busy_share) = (false, 1.0);
-    device.cuts = Some(PowerCuts {
-        volatile: device.has_volatile_cache(),
-        whole: device.page_sectors(),
-        through_every: 0,
-        through_from: None,
-        reads_through_every: 0,
-        pairs_every: 0,
-    });
+    device.cuts = Some(device.power_cuts());
     for seed in 0..16 {
         let mut fates = Fates(Draw::new(seed));
         let mut report = Report::default();
