@@ -427,3 +427,6 @@ impl HybridMap {
         self.blocks.prefetch(place.block as usize)
     }
 }
+
+#[cfg(test)]
+mod tests;
