@@ -205,47 +205,4 @@ pub(crate) fn survey(groups: &BlockGroups, owner: u32) -> Survey {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn an_old_group_that_is_nearly_full_is_worth_less_than_one_with_much_garbage() {
-        // A hundred groups were closed after the first: they are older by that, whether any of these can be taken or not.
-        let ages = [10, 20, 100].map(|closed_at| age(closed_at, 101));
-        assert_eq!(ages, [91, 81, 1]);
-        assert_eq!(age(102, 101), 1, "closed since");
-        let compare = |one, other| compare_benefits(100, one, other);
-        assert_eq!(compare((85, ages[0]), (20, ages[1])), Ordering::Less);
-        assert_eq!(compare((60, 91), (50, 1)), Ordering::Greater, "age counts");
-    }
-
-    proptest! {
-        /// As many alike as there are, and candidates or not.
-        #[test]
-        fn the_best_is_that_of_all_candidates_compared(
-            groups in prop::collection::vec((0..=8u32, 1..6u32, any::<bool>()), 0..40)
-        ) {
-            let weighed = (0..).zip(&groups).map(|(group, &(valid, age, _))| (group, (valid, age)));
-            let is_candidate = |group: u32| groups[group as usize].2;
-            let all = weighed.clone().filter(|(group, _)| is_candidate(*group));
-            let best = all.max_by(|one, other| compare_benefits(8, one.1, other.1).then(other.0.cmp(&one.0)));
-            prop_assert_eq!(most_beneficial(8, weighed, is_candidate), best.map(|(group, _)| group));
-        }
-    }
-
-    /// With `1 + u` below, for media that read a victim whole, the emptier one would be taken; with `2u` both are worth 12.
-    #[test]
-    fn what_a_group_costs_is_the_read_and_the_write_of_its_valid_pages() {
-        assert_eq!(compare_benefits(100, (20, 6), (50, 24)), Ordering::Equal);
-        assert_eq!(compare_benefits(100, (20, 6), (50, 25)), Ordering::Less);
-        assert_eq!(compare_benefits(100, (20, 7), (50, 24)), Ordering::Greater);
-    }
-
-    #[test]
-    fn a_group_without_a_valid_page_is_worth_more_than_any_other() {
-        assert_eq!(compare_benefits(u32::MAX, (0, 1), (1, u32::MAX)), Ordering::Greater);
-        assert_eq!(compare_benefits(u32::MAX, (1, u32::MAX), (0, 1)), Ordering::Less);
-        assert_eq!(compare_benefits(100, (0, 1), (0, 9)), Ordering::Equal, "the lower number goes first");
-    }
-}
+mod tests;

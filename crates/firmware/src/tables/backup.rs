@@ -57,3 +57,40 @@ impl Backup {
         self.words.as_ref().is_some_and(|words| words.get(Tables::line(usize::from(trans) + 1)) != 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::Backup;
+    use crate::tables::sample;
+    use stage::SharedMemory;
+
+    fn backup(protected: bool, buffered: u32) -> Backup {
+        let drive = sample::drive([1, 1, 8, 8], 8, |shape| shape.protected = protected);
+        Backup::new(&mut SharedMemory::default(), &drive, 2, buffered, 8)
+    }
+
+    #[test]
+    fn there_is_room_for_all_that_is_buffered_and_a_group_that_was_just_emptied() {
+        assert_eq!([1, 8, 9].map(|buffered| backup(true, buffered).room()), [2, 2, 3]);
+        assert_eq!([backup(true, 0).room(), backup(false, 9).room()], [0, 0]);
+    }
+
+    #[test]
+    fn one_thread_is_short_of_room_and_another_is_not() {
+        let backup = backup(true, 9);
+        backup.set_short(1, true);
+        assert_eq!((backup.is_short(0), backup.is_short(1), backup.fails()), (false, true, false));
+        backup.fail();
+        backup.set_short(1, false);
+        assert_eq!((backup.is_short(0), backup.is_short(1), backup.fails()), (false, false, true));
+    }
+
+    #[test]
+    fn a_drive_without_protection_is_never_told() {
+        for backup in [backup(false, 9), backup(true, 0)] {
+            backup.set_short(0, true);
+            backup.fail();
+            assert!(!backup.is_short(0) && !backup.fails());
+        }
+    }
+}

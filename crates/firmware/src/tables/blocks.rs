@@ -570,3 +570,6 @@ fn last_erases(drive: &Drive, settings: &Settings, (all, mapped): (u64, u64), in
     let gained = all.saturating_sub(mapped + kept).max(1);
     1 + u32::try_from((cached + u64::from(settings.frames)).div_ceil(gained)).unwrap_or(u32::MAX - 1)
 }
+
+#[cfg(test)]
+mod tests;

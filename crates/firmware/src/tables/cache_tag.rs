@@ -54,4 +54,11 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_page_that_stays_and_one_on_its_way_out_are_in_the_buffer() {
+        let tag = CacheTag { cached: Some(Lpn(1)), evicted: Some(Lpn(2)) };
+        assert_eq!([0, 1, 2].map(|lpn| tag.has(Lpn(lpn))), [false, true, true]);
+        assert!(!CacheTag { cached: None, ..tag }.is_empty() && !CacheTag { evicted: None, ..tag }.is_empty());
+    }
 }

@@ -174,7 +174,8 @@ mod tests {
         ) {
             let (groups, rule) = (dies * rows, if by_channel { BlockDeal::Channel } else { BlockDeal::Interleaved });
             let dealt = groups.saturating_sub(journal);
-            let deal = Deal::new(rule, threads, dies, groups, dealt, bad.iter().copied());
+            // A bad block of the journal's takes no group from it.
+            let deal = Deal::new(rule, threads, dies, groups, dealt, bad.iter().copied().chain([dealt]));
             let mut seen = 0;
             for thread in 0..threads {
                 let own: Vec<u32> = (0..groups).filter(|&group| deal.owner(group) == Some(thread)).collect();
@@ -190,5 +191,33 @@ mod tests {
             prop_assert_eq!(&lost, &bad.iter().copied().filter(|group| *group < dealt).collect::<Vec<_>>());
             prop_assert_eq!(seen + lost.len(), dealt as usize);
         }
+    }
+
+    /// How many groups of each die each of so many threads has, of an array with this many on a die.
+    fn of_dies(rule: BlockDeal, threads: u32, dies: u32, rows: u32) -> Vec<Vec<u32>> {
+        let groups = dies * rows;
+        let deal = Deal::new(rule, threads, dies, groups, groups, std::iter::empty());
+        let of_thread = |thread| {
+            let mut counts = vec![0; dies as usize];
+            deal.owned(thread).for_each(|group| counts[(group % dies) as usize] += 1);
+            counts
+        };
+        (0..threads).map(of_thread).collect()
+    }
+
+    #[test]
+    fn interleaved_each_thread_has_as_much_of_every_die() {
+        for (threads, dies) in [(2, 4), (4, 4), (3, 6), (6, 4), (8, 2), (3, 4)] {
+            let counts = of_dies(BlockDeal::Interleaved, threads, dies, threads);
+            assert_eq!(counts, vec![vec![1; dies as usize]; threads as usize], "{threads} threads, {dies} dies");
+        }
+    }
+
+    #[test]
+    fn by_channel_each_thread_has_an_equal_run_of_dies() {
+        let counts = |threads, dies| of_dies(BlockDeal::Channel, threads, dies, 6);
+        assert_eq!(counts(2, 4), [[6, 6, 0, 0], [0, 0, 6, 6]]);
+        assert_eq!(counts(4, 2), [[3, 0], [3, 0], [0, 3], [0, 3]]);
+        assert_eq!(counts(2, 3), [[6, 3, 0], [0, 3, 6]]);
     }
 }

@@ -389,7 +389,7 @@ mod tests {
             !frames.is_readable(1, [2, 3]) && frames.is_readable(1, [4, 8]),
             "a large writer's number marks nothing"
         );
-        frames.label_written(1, Lpn(7), 1, 11);
+        frames.label_written(1, Lpn(7), 65, 11);
         frames.set_readable(1, [2, 3], true);
         assert!(frames.is_readable(1, [0, 3]) && !frames.is_readable(1, [3, 4]));
         assert!(!frames.is_lost(1));
@@ -407,7 +407,7 @@ mod tests {
         assert!(!frames.is_lost(0));
         frames.label(0, Lpn(1), JOURNAL_OWNER, 5);
         frames.mark_sound(0);
-        assert_eq!(frames.labelled(0).1, JOURNAL_OWNER, "the journal's owner");
+        assert_eq!((frames.labelled(0).1, frames.is_lost(0)), (JOURNAL_OWNER, false), "the journal's owner");
     }
 
     #[test]
@@ -431,6 +431,90 @@ mod tests {
         assert_eq!((payload, frames.tombstone(0)), ([7; 8], None), "it is of other pages");
         frames.label(0, Lpn(1), JOURNAL_OWNER, 5);
         assert_eq!(frames.tombstone(0), None, "the journal's owner");
+    }
+
+    #[test]
+    fn a_copy_is_as_readable_as_what_was_copied() {
+        let frames = frames();
+        frames.set_readable(0, [2, 4], false);
+        frames.set_readable(1, [3, 6], false);
+        frames.copy(0, 1);
+        assert!(frames.is_readable(1, [4, 8]) && !frames.is_readable(1, [2, 3]));
+    }
+
+    #[test]
+    fn frames_of_whole_pages_lie_behind_the_others_and_apart() {
+        for page_words in [8, INLINE_WORDS + 8] {
+            let frames = Frames::new(&mut SharedMemory::default(), (3, page_words), (2, 100));
+            assert_eq!((frames.count(), frames.whole()), (5, 3..5));
+            for frame in 0..5 {
+                frames.label(frame, Lpn(frame), 1, frame.into());
+                frames.write(frame, 0, &vec![frame.into(); frames.words(frame)]);
+            }
+            for frame in 0..5 {
+                let mut words = vec![0; frames.words(frame)];
+                frames.read(frame, 0, &mut words);
+                assert_eq!(words, vec![u64::from(frame); if frame < 3 { page_words } else { 100 }]);
+                assert_eq!(frames.labelled(frame), (Lpn(frame), 1, frame.into()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_wide_owner_and_the_last_number_of_a_write_fit_an_entry() {
+        let frames = frames();
+        let (owner, sequence) = (flash::Oob::OWNER_MAX - (1 << 40), flash::Oob::SEQUENCE_MAX);
+        frames.label(0, flash::Oob::LPN_MAX, owner, sequence);
+        assert_eq!(frames.labelled(0), (flash::Oob::LPN_MAX, owner, sequence));
+    }
+
+    #[test]
+    fn the_first_unreadable_sector_of_a_range_is_told() {
+        let frames = frames();
+        frames.set_readable(0, [3, 5], false);
+        frames.set_readable(0, [31, 32], false);
+        let first = [[0, 8], [4, 8], [5, 8], [0, 3], [5, 32]].map(|sectors| frames.first_unreadable(0, sectors));
+        assert_eq!(first, [Some(3), Some(4), None, None, Some(31)]);
+    }
+
+    /// Frames of pages of four sectors, each of a word, its tag and its seal; two of one page as it was written.
+    fn sealed(lpn: Lpn) -> Frames {
+        let frames = Frames::new(&mut SharedMemory::default(), (2, 12), (0, 0)).sealed(3);
+        for (frame, sector) in (0..2).flat_map(|frame| (0..4).map(move |sector| (frame, sector))) {
+            let held = [u64::from(sector) + 10, 7];
+            let seal = flash::seal(u64::from(lpn.0 * 4 + sector), &held);
+            frames.write(frame, sector as usize * 3, &[held[0], held[1], seal]);
+        }
+        frames
+    }
+
+    #[test]
+    fn what_differs_is_told_by_its_sector_and_seals_do_not_count() {
+        let frames = sealed(Lpn(5));
+        let compare = |words| frames.compare(Lpn(5), [0, 1], words, 3);
+        assert_eq!(compare(0..12), None);
+        frames.write(1, 5, &[1]);
+        assert_eq!(compare(0..12), None, "a seal");
+        frames.write(1, 7, &[1]);
+        frames.write(1, 9, &[1]);
+        assert_eq!(compare(0..12), Some((2, Status::COMPARE_FAILURE)));
+        assert_eq!(compare(9..12), Some((0, Status::COMPARE_FAILURE)), "counted from the first that is compared");
+        assert_eq!(compare(0..6), None);
+    }
+
+    #[test]
+    fn what_differs_and_is_not_as_it_was_sealed_is_not_the_hosts_fault() {
+        let broken = sealed(Lpn(5));
+        broken.write(0, 6, &[1]);
+        assert_eq!(broken.compare(Lpn(5), [0, 1], 0..12, 3), Some((2, Status::UNRECOVERED_READ)));
+        broken.write(0, 9, &[1]);
+        assert_eq!(broken.compare(Lpn(5), [0, 1], 9..12, 3), Some((0, Status::UNRECOVERED_READ)));
+        let elsewhere = sealed(Lpn(5));
+        elsewhere.write(1, 0, &[1]);
+        assert_eq!(elsewhere.compare(Lpn(6), [0, 1], 0..12, 3), Some((0, Status::UNRECOVERED_READ)));
+        let unsealed = frames();
+        unsealed.write(0, 2, &[1]);
+        assert_eq!(unsealed.compare(Lpn(5), [0, 1], 0..8, 1), Some((2, Status::COMPARE_FAILURE)));
     }
 
     const PAGES: u32 = 3;

@@ -398,8 +398,7 @@ impl HybridMap {
     pub(crate) fn in_place(&self, slot: u32, written: u32) -> Option<u32> {
         let mut members = (0..written).map(|position| {
             let is_home = self.heads.get(self.entry(slot, position)) == u64::from(position) + 1;
-            let link = self.links.get(self.entry(slot, position));
-            (is_home && link & ((1 << POSITION_BITS) - 1) == 0).then_some((link >> POSITION_BITS) as u32)
+            is_home.then(|| (self.links.get(self.entry(slot, position)) >> POSITION_BITS) as u32)
         });
         let first = members.next()??;
         members.all(|member| member == Some(first)).then_some(first)
@@ -428,3 +427,6 @@ impl HybridMap {
         self.blocks.prefetch(place.block as usize)
     }
 }
+
+#[cfg(test)]
+mod tests;

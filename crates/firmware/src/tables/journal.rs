@@ -134,3 +134,72 @@ impl Journal {
         self.seals.set(2, u64::from(commit) + 1);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::sample;
+
+    fn journal(log: u16) -> Journal {
+        let (drive, mut settings) = (sample::drive([1, 1, 16, 64], 700, |_| {}), sample::settings(2));
+        settings.parts.log = log;
+        sample::tables(&drive, &settings).journal
+    }
+
+    #[test]
+    fn a_page_is_intact_as_what_it_was_closed_as_and_no_other() {
+        let mut page = [1, 2, 3, 4];
+        close(HEAD, 7, &mut page);
+        assert_eq!(page[..3], [1, 2, 3]);
+        assert!(is_intact(HEAD, 7, &page));
+        assert!(!is_intact(COMMIT, 7, &page) && !is_intact(HEAD, 8, &page) && !is_intact(HEAD, 7, &page[..3]));
+        for word in 0..4 {
+            let mut other = page;
+            other[word] ^= 1;
+            assert!(!is_intact(HEAD, 7, &other), "word {word}");
+        }
+        assert!(!is_intact(HEAD, 7, &[]));
+    }
+
+    #[test]
+    fn a_segment_has_marks_of_its_own_in_each_checkpoint() {
+        let marks = [(1, 1), (1, 2), (2, 1), (2, 2)].map(|(segment, checkpoint)| mark_of(segment, checkpoint));
+        assert!((0..4).all(|at| !marks[..at].contains(&marks[at])));
+    }
+
+    #[test]
+    fn there_are_as_many_segments_as_the_map_has_where_anybody_keeps_a_journal() {
+        assert_eq!([0, 1].map(|log| journal(log).segments()), [0, 6]);
+    }
+
+    #[test]
+    fn where_a_newest_page_is_may_be_the_first_group_or_nowhere() {
+        let journal = journal(1);
+        journal.set_place(5, 0);
+        journal.set_place(1, 9);
+        assert_eq!([0, 1, 4, 5].map(|segment| journal.place(segment)), [None, Some(9), None, Some(0)]);
+        assert_eq!((journal.seals(), journal.number()), ([None; 2], 0));
+        journal.set_number(u64::MAX);
+        journal.set_seals([0, 4]);
+        assert_eq!((journal.seals(), journal.number()), ([Some(0), Some(4)], u64::MAX));
+    }
+
+    #[test]
+    fn bounds_are_of_one_writer_and_apart_from_those_that_were_given_last() {
+        let journal = journal(1);
+        journal.set_bound(0, 5);
+        journal.sign(1, 6);
+        let bounds = [0, 1].map(|writer| (journal.bound(writer), journal.signed(writer)));
+        assert_eq!(bounds, [(5, 0), (0, 6)]);
+    }
+
+    #[test]
+    fn what_a_checkpoint_that_was_cut_short_has_pages_of_is_told_as_bits() {
+        let drive = sample::drive([1, 1, 200, 64], 126 * 70, |_| {});
+        let mut settings = sample::settings(1);
+        settings.parts.log = 1;
+        let journal = sample::tables(&drive, &settings).journal;
+        [0, 63, 64, 69].into_iter().for_each(|segment| journal.set_stale(segment));
+        assert_eq!(journal.stale().collect::<Vec<_>>(), [(0, 1 | 1 << 63), (1, 1 | 1 << 5)]);
+    }
+}

@@ -195,3 +195,88 @@ fn take<const N: usize>(turn: &mut Turn<'_>, table: &Words, at: usize) -> [u64; 
     table.read(at + 1, &mut words[1..]);
     words
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::sample::in_turn;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
+    use units::HostAddress;
+
+    const SLOTS: usize = 5;
+
+    fn pipeline() -> Pipeline {
+        Pipeline::new(&mut SharedMemory::default(), 4, SLOTS)
+    }
+
+    #[test]
+    fn a_line_holds_what_was_put_there_and_others_what_they_held() {
+        let (pipeline, most) = (pipeline(), Some(flash::Oob::LPN_MAX));
+        let empty = |frame| Line { last: 0, frame, lpn: None, dirty: false };
+        for lpn in [None, Some(Lpn(0)), most] {
+            for (last, dirty) in [(0, true), (u32::MAX, false)] {
+                let held = Line { last, frame: u32::MAX, lpn, dirty };
+                in_turn(|turn| pipeline.set_line(turn, 1, held));
+                let lines = [0, 1, 2, 3].map(|line| in_turn(|turn| pipeline.line(turn, line)));
+                assert_eq!(lines, [empty(0), held, empty(2), empty(3)]);
+            }
+        }
+    }
+
+    proptest! {
+        /// A watcher is never further behind than there are slots.
+        #[test]
+        fn what_was_retired_comes_out_once_and_in_order(
+            steps in prop::collection::vec((any::<bool>(), any::<u16>(), any::<u32>(), any::<Option<u32>>()), 1..40)
+        ) {
+            let (pipeline, mut waiting, mut head) = (pipeline(), VecDeque::new(), 0);
+            for (looks, slot, line, frame) in steps {
+                if !looks && waiting.len() < SLOTS {
+                    let retired = Retired { slot, line, frame, has_failed: line % 2 == 0 };
+                    in_turn(|turn| pipeline.retire(turn, retired));
+                    waiting.push_back(retired);
+                } else {
+                    let seen: Vec<_> = in_turn(|turn| pipeline.retired_since(turn, head).collect());
+                    prop_assert_eq!(&seen, &waiting.drain(..).collect::<Vec<_>>());
+                    head += seen.len() as u64;
+                    prop_assert_eq!(in_turn(|turn| pipeline.retired(turn)), head);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_watcher_is_pulled_once_until_it_looks() {
+        let pipeline = pipeline();
+        let alert = |watcher| in_turn(|turn| pipeline.alert(turn, watcher));
+        assert_eq!([Watcher::Fetch, Watcher::Fetch, Watcher::Fil].map(alert), [true, false, true]);
+        pipeline.hear(Watcher::Fetch);
+        assert_eq!([Watcher::Fetch, Watcher::Fil].map(alert), [true, false]);
+        pipeline.hear(Watcher::Fil);
+        assert_eq!([Watcher::Fetch, Watcher::Fil].map(alert), [false, true]);
+    }
+
+    #[test]
+    fn each_slot_says_where_its_own_data_and_those_of_its_pair_lie() {
+        let pipeline = pipeline();
+        let place =
+            |slot: u16, pair: u32| HostPlace::at(HostAddress(u64::from(slot) + 1), 4096 + pair).listed_at(slot.into());
+        for slot in 0..SLOTS as u16 {
+            in_turn(|turn| pipeline.describe(turn, slot, place(slot, 0)));
+            in_turn(|turn| pipeline.describe_pair(turn, slot, CommandKey(slot.into()), place(slot, 1)));
+        }
+        for slot in 0..SLOTS as u16 {
+            assert_eq!(in_turn(|turn| pipeline.described(turn, slot)), place(slot, 0));
+            let pair = in_turn(|turn| pipeline.described_pair(turn, slot));
+            assert_eq!(pair, (CommandKey(slot.into()), place(slot, 1)));
+        }
+    }
+
+    #[test]
+    fn pages_that_were_moved_are_counted() {
+        let pipeline = pipeline();
+        (0..3).for_each(|_| in_turn(|turn| pipeline.count_moved(turn)));
+        assert_eq!(in_turn(|turn| (pipeline.moved(turn), pipeline.retired(turn))), (3, 0));
+    }
+}

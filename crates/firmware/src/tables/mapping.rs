@@ -264,3 +264,121 @@ impl PageMap {
 fn entry_of(ppn: Ppn) -> u64 {
     u64::from(ppn.0) + 1
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tables::sample;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    /// Three segments, of which the last is not whole.
+    const PAGES: u32 = 300;
+
+    /// Where every page was left at twice its number.
+    #[derive(Debug)]
+    struct Doubled;
+
+    impl Past for Doubled {
+        fn place(&self, lpn: Lpn) -> Ppn {
+            Ppn(2 * lpn.0)
+        }
+        fn page(&self, at: Ppn) -> Lpn {
+            Lpn(at.0 / 2)
+        }
+    }
+
+    fn page_map(has_past: bool) -> PageMap {
+        let mut map = PageMap::new(&mut SharedMemory::default(), &sample::drive([1, 1, 16, 64], PAGES.into(), |_| {}));
+        if has_past {
+            map.follow(Arc::new(Doubled));
+        }
+        map
+    }
+
+    fn parts_of(map: &PageMap) -> Vec<Option<Ppn>> {
+        (0..PAGES).map(|lpn| map.place(Lpn(lpn))).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn pages_are_where_they_were_put_and_their_segments_have_changed(
+            has_past: bool,
+            steps in prop::collection::vec((0..PAGES, prop::option::of(0u32..600), 0u8..4), 0..40),
+        ) {
+            let map = page_map(has_past);
+            let past = |lpn| has_past.then_some((Lpn(lpn), Ppn(2 * lpn)));
+            let mut model: BTreeMap<Lpn, Ppn> = (0..PAGES).filter_map(past).collect();
+            let mut changed = 0;
+            for (lpn, ppn, what) in steps.into_iter().map(|(lpn, ppn, what)| (Lpn(lpn), ppn.map(Ppn), what)) {
+                match (ppn, what) {
+                    (Some(ppn), 0) => map.set(lpn, ppn),
+                    (None, 0) => map.unset(lpn),
+                    _ => {
+                        sample::in_turn(|turn| map.store(turn, lpn, ppn));
+                        changed |= 1 << (lpn.0 / 126);
+                    }
+                }
+                match ppn {
+                    Some(ppn) => model.insert(lpn, ppn),
+                    None => model.remove(&lpn),
+                };
+                prop_assert_eq!(sample::in_turn(|turn| map.load(turn, lpn)), ppn);
+                prop_assert_eq!(ppn.is_some_and(|ppn| map.points(lpn.0, ppn)), ppn.is_some());
+                prop_assert!(!map.points(lpn.0, Ppn(601)) && !map.points(PAGES, Ppn(601)));
+            }
+            prop_assert_eq!(&map.all().collect::<BTreeMap<_, _>>(), &model);
+            let mut places = Vec::new();
+            map.each_place(|ppn| places.push(ppn));
+            prop_assert_eq!(&places, &model.into_values().collect::<Vec<_>>());
+            let map = Mapping::Page(map);
+            prop_assert_eq!([map.take_changed(0), map.take_changed(0)], [changed, 0]);
+        }
+
+        /// In pieces of any length, as LOG copies it: what it does not get before the next write may be newer.
+        #[test]
+        fn a_map_that_is_read_back_from_its_segments_is_the_same(
+            has_past: bool,
+            placed in prop::collection::btree_map(0..PAGES, prop::option::of(0u32..600), 0..40),
+            piece in 1usize..63,
+        ) {
+            let (map, read) = (page_map(has_past), page_map(false));
+            placed.iter().for_each(|(&lpn, ppn)| match ppn {
+                Some(ppn) => map.set(Lpn(lpn), Ppn(*ppn)),
+                None => map.unset(Lpn(lpn)),
+            });
+            let expected = parts_of(&map);
+            let map = Mapping::Page(map);
+            prop_assert_eq!((map.segments(), map.segment_entries()), (3, 126));
+            for segment in 0..3 {
+                let mut words = vec![u64::MAX; 63];
+                let pieces = words.chunks_mut(piece).zip((0..).step_by(piece));
+                pieces.for_each(|(words, from)| map.snapshot(segment, from, words));
+                prop_assert!(PageMap::can_be(&words, 600));
+                read.set_segment(segment, &words);
+            }
+            prop_assert_eq!(parts_of(&read), expected);
+        }
+    }
+
+    #[test]
+    fn an_entry_beyond_the_pages_of_the_array_cannot_be() {
+        // An entry is the place plus one.
+        let can_be = |lower: u64, upper: u64| PageMap::can_be(&[0, lower | upper << 32], 600);
+        assert!(can_be(600, 600) && can_be(0, 1));
+        assert!(!can_be(601, 0) && !can_be(0, 601));
+    }
+
+    #[test]
+    fn every_segment_can_be_said_to_have_changed() {
+        let map = Mapping::Page(page_map(false));
+        map.mark_changed(1);
+        map.mark_changed(2);
+        assert_eq!((map.changed_words(), map.take_changed(0)), (1, 0b110));
+    }
+
+    #[test]
+    fn the_past_says_whose_page_was_left_at_a_place() {
+        assert_eq!([true, false].map(|has_past| page_map(has_past).left_at(Ppn(8))), [Some(Lpn(4)), None]);
+    }
+}

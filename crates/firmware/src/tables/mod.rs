@@ -9,6 +9,8 @@ mod hybrid;
 pub mod journal;
 mod lines;
 mod mapping;
+#[cfg(test)]
+pub(crate) mod sample;
 
 pub use backup::Backup;
 pub use blocks::{BlockGroups, Flaw, GroupState};
@@ -240,3 +242,6 @@ impl Tables {
         (usize::from(nvmq) * self.slots + usize::from(slot)) * LIST_WORDS
     }
 }
+
+#[cfg(test)]
+mod tests;
