@@ -183,7 +183,7 @@ impl CheckArguments {
         });
         let architectures = outcome.totals.iter().map(|(name, totals)| Row::new(name, totals)).collect();
         let checked = Checked { architectures, failure };
-        let put = shell.put(json, &serde_json::to_string_pretty(&checked)?);
+        let put = shell.put(json, &checked);
         let written = said.and(put);
         match checked.failure {
             None => {

@@ -110,7 +110,7 @@ impl CompareArguments {
             csv.put(|csv| csv.write_all(runs_csv(&runs, &figures).as_bytes()))
                 .with_context(|| format!("--csv {}", path.display()))?;
         }
-        shell.put(json, &serde_json::to_string_pretty(&comparison(&runs, &figures))?)
+        shell.put(json, &comparison(&runs, &figures))
     }
 
     /// What is compared with what: all results, or the phases of each name, in the order in which the names first come.

@@ -49,7 +49,7 @@ impl DescribeArguments {
         let description = Description::of(&resolved, &drawing);
         let text = if self.toml { resolved.to_toml() } else { description.text(shell) };
         shell.say(&text)?;
-        shell.put(json, &serde_json::to_string_pretty(&description.to_json())?)
+        shell.put(json, &description.to_json())
     }
 }
 

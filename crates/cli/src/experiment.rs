@@ -127,7 +127,7 @@ impl SweepArguments {
         }
         let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
         shell.say(&format!("{}\n", files.join(" ")))?;
-        shell.put(json, &serde_json::to_string_pretty(&found)?)
+        shell.put(json, &found)
     }
 }
 
@@ -248,7 +248,7 @@ impl Carried {
             shell.say(&self.told(shell, experiment, &outcome, &files))?;
             results.push(outcome.to_json());
         }
-        let put = shell.put(json, &serde_json::to_string_pretty(&results)?);
+        let put = shell.put(json, &results);
         if failed.is_empty() {
             return put;
         }

@@ -78,7 +78,7 @@ impl ListArguments {
         } else {
             shell.say(&table(shell.page, &rows, &[]))?;
         }
-        shell.put(json, &serde_json::to_string_pretty(&entries)?)
+        shell.put(json, &entries)
     }
 }
 

@@ -247,13 +247,13 @@ impl Measurement<'_> {
         match self.take(shell, phases, &mut done) {
             Ok(recovery) => {
                 let shape = self.device.drive.geometry.shape();
-                shell.put(json, &Whole::of(done, shape, recovery.as_ref()).to_json())
+                shell.put(json, &Whole::of(done, shape, recovery.as_ref()))
             }
             Err(error) => {
                 if !is_fault(&error) {
                     return Err(error);
                 }
-                let put = shell.put(json, &Faulty::new(self.resolved, &error, done).to_json());
+                let put = shell.put(json, &Faulty::new(self.resolved, &error, done));
                 Err(over(error, put, shell))
             }
         }

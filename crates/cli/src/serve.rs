@@ -360,7 +360,7 @@ fn tell(shell: &mut Shell<'_>, json: Json, ended: &Ended) -> anyhow::Result<()> 
     if served.outlived {
         shell.say("it was served as long as a drive can be (160 days); serve it again\n")?;
     }
-    shell.put(json, &serde_json::to_string_pretty(&served).expect("numbers always serialise"))
+    shell.put(json, &served)
 }
 
 /// The drive's thread says so. Where nobody reads it, SMART says the same.

@@ -7,6 +7,7 @@ use clap::builder::StyledStr;
 use files::Output;
 use report::Page;
 use rig::config::Resolved;
+use serde::Serialize;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -144,12 +145,14 @@ impl<'a> Shell<'a> {
         })
     }
 
-    /// Writes the JSON form of a result where it was asked for.
-    pub(crate) fn put(&mut self, json: Json, text: &str) -> anyhow::Result<()> {
+    /// Writes the JSON form of a result where it was asked for, and makes it only there: that of a million samples takes seconds.
+    pub(crate) fn put(&mut self, json: Json, result: &impl Serialize) -> anyhow::Result<()> {
+        let text = || serde_json::to_string_pretty(result);
         match json {
             Json::Nowhere => Ok(()),
-            Json::Out => Ok(self.write_out(&format!("{text}\n"))?),
+            Json::Out => Ok(self.write_out(&format!("{}\n", text()?))?),
             Json::File(file, path) => {
+                let text = text()?;
                 file.put(|file| writeln!(file, "{text}")).with_context(|| format!("--json {path}"))
             }
         }
@@ -161,4 +164,23 @@ pub(crate) enum Json {
     Nowhere,
     Out,
     File(Output, String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Serializer;
+
+    #[test]
+    fn a_json_form_that_nobody_asked_for_is_not_made() {
+        struct Costly;
+        impl Serialize for Costly {
+            fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+                panic!("nobody asked for it")
+            }
+        }
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let put = Shell::plain(&mut out, &mut err).put(Json::Nowhere, &Costly);
+        assert!(put.is_ok() && out.is_empty());
+    }
 }

@@ -77,10 +77,6 @@ impl Whole {
         let pages = FlashPages { bytes: shape.page.0, planes: shape.planes_per_die };
         Whole { summary: combined(&phases, pages), recovery, phases }
     }
-
-    pub(crate) fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("strings, numbers and lists always serialise")
-    }
 }
 
 /// What `--json` has of a run that found a fault: what was run, the fault, and the phases before it.
@@ -119,10 +115,6 @@ impl Faulty {
             phases,
         }
     }
-
-    pub(crate) fn to_json(&self) -> String {
-        serde_json::to_string_pretty(self).expect("strings, numbers and lists always serialise")
-    }
 }
 
 #[cfg(test)]
@@ -135,8 +127,7 @@ mod tests {
         let resolved = Layers::new().flag("--device", "small").and_then(|layers| layers.resolve()).expect("a device");
         let error = anyhow::Error::new(SessionError::Wrong { problems: 3, first: "sector 8".into() });
         let before = Summary { ios: 7, ..Summary::default() };
-        let told: serde_json::Value =
-            serde_json::from_str(&Faulty::new(&resolved, &error, vec![before]).to_json()).expect("JSON");
+        let told = serde_json::to_value(Faulty::new(&resolved, &error, vec![before])).expect("JSON");
         assert_eq!((&told["architecture"], &told["device"]), (&"deepflash".into(), &"small".into()));
         assert_eq!((&told["data"]["mismatches"], &told["phases"][0]["ios"]), (&3.into(), &7.into()));
         assert!(told["fault"].as_str().expect("a text").contains("sector 8"));

@@ -128,7 +128,7 @@ impl BenchArguments {
             let message = format!("--only {only}: expected a part of the name of a figure of {}", self.what);
             return Err(unusable(message, "without it the names are shown"));
         }
-        shell.put(json, &serde_json::to_string_pretty(&figures)?)
+        shell.put(json, &figures)
     }
 }
 

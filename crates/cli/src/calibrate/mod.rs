@@ -69,7 +69,7 @@ impl CalibrateArguments {
         if measured.lacks_transfer() {
             shell.warn(UNMEASURED)?;
         }
-        shell.put(json, &serde_json::to_string_pretty(&to_json(&measured))?)
+        shell.put(json, &to_json(&measured))
     }
 
     fn measure(&self) -> anyhow::Result<Measured> {

@@ -209,6 +209,18 @@ pub fn timing(page: Bytes) -> Timing {
     }
 }
 
+/// A part ten times as fast: in real time, where threads look all the while whether it is ready, it tries as much and takes a tenth.
+pub fn ten_times_as_fast(device: Device) -> Device {
+    let Timing { read, program, erase, .. } = device.timing;
+    let timing = Timing {
+        read: read.map(|time| time / 10),
+        program: program.map(|time| time / 10),
+        erase: erase / 10,
+        ..device.timing
+    };
+    Device { timing, ..device }
+}
+
 /// Two kinds of work that make one together, of a transfer.
 const HALVES: [&str; 2] = ["nvmq_resolve_prp", "nvmq_start_dma"];
 

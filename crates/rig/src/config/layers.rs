@@ -211,12 +211,10 @@ impl Layers {
         })?;
 
         let mut layered = Layered::defaults();
-        let Source { name, file, text } = &device;
-        let at = |line| Origin::Device { name: name.clone(), file: file.clone(), line };
-        layered.lay_file("device", file, layer(file, text, Some("device"), at)?);
-        let Source { name, file, text } = &processor;
-        let at = |line| Origin::Processor { name: name.clone(), file: file.clone(), line };
-        layered.lay_file("processor", file, layer(file, text, Some("processor"), at)?);
+        let of_device = device.layer("device", |name, file, line| Origin::Device { name, file, line })?;
+        layered.lay_file("device", &device.file, of_device);
+        let of_processor = processor.layer("processor", |name, file, line| Origin::Processor { name, file, line })?;
+        layered.lay_file("processor", &processor.file, of_processor);
         let bare = layered.clone();
         layered.lay(firmware_keys::architecture_layer(&bare, architecture)?);
         let left_out = drop_foreign(&mut user, &chosen, architecture);

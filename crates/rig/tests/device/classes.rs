@@ -21,7 +21,7 @@ fn shares(
     device.settings.commands = 8;
     let counted =
         |ios| Phase { rounds: Rounds::one(Some(ios), None), ios: None, ..mixed("mixed", 1, small.sectors(), 1) };
-    let mut session = Session::new(&device, "small", processor(), 1, vec![counted(2_000), counted(12_000)], 0)
+    let mut session = Session::new(&device, "small", processor(), 1, vec![counted(2_000), counted(5_000)], 0)
         .expect("it can be built");
     let first = session.next_phase().expect("two phases").unwrap_or_else(|error| panic!("{error}"));
     let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{error}"));

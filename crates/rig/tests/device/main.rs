@@ -39,7 +39,7 @@ fn every_architecture_answers_rightly_and_repeats() {
     for architecture in ARCHITECTURES {
         let run = |seed| {
             let small = Small { architecture: *architecture, seed, ..Small::default() };
-            let mut session = small.session(vec![mixed("mixed", seed, small.sectors(), 20_000)]);
+            let mut session = small.session(vec![mixed("mixed", seed, small.sectors(), 12_000)]);
             let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| {
                 panic!("{} seed {seed}: {error}", architecture.name());
             });

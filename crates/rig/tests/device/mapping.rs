@@ -1,7 +1,7 @@
 //! Hybrid mapping: every merge keeps every page, whatever the ratio of log blocks to data blocks.
 
 use crate::configured;
-use crate::small::{Small, mixed};
+use crate::small::{Small, mixed, ten_times_as_fast};
 use firmware::architecture::{ARCHITECTURES, DrawError};
 use firmware::{Drive, DriveError, DriveShape, MappingScheme, MergeKind, has_spares, shares, spare_left};
 use flash::{Geometry, Shape};
@@ -72,13 +72,13 @@ fn mixed_work_is_answered_rightly_whatever_the_ratio() {
 
 /// A small drive of 32 dies with hybrid mapping that is written all over at random until each further set needs a merge.
 fn scattered(workload: &str, sets: &[&str]) -> Summary {
-    let flags = [("--device", "small"), ("--workload", workload), ("--precondition", "seq"), ("--ios", "20000")];
+    let flags = [("--device", "small"), ("--workload", workload), ("--precondition", "seq"), ("--ios", "10000")];
     let usual = [
         "firmware.mapping=1:8",
         "device.packages_per_channel=4",
         "device.blocks_per_plane=64",
         "cache.size_bytes=1MiB",
-        "workload.warm_up_ios=30000",
+        "workload.warm_up_ios=16000",
     ];
     configured::run(&flags, &[&usual[..], sets].concat()).expect("nothing is wrong")
 }
@@ -99,7 +99,7 @@ fn merges_of_different_sets_go_side_by_side() {
 /// The slowest hundredth of the reads took 966 ms while everything waited, and 2 ms now.
 #[test]
 fn reads_do_not_wait_for_merges() {
-    let summary = scattered("mixed", &["workload.warm_up_ios=100000"]);
+    let summary = scattered("mixed", &["workload.warm_up_ios=80000"]);
     let tail = |latency: Option<report::Latency>| latency.expect("both are there").p99;
     let (read, write) = (tail(summary.read.latency), tail(summary.write.latency));
     assert!(write > 20.0 * read, "{read} of reads, {write} of writes");
@@ -111,7 +111,8 @@ fn on_real_threads_merges_keep_every_page() {
         let small = Small { architecture, mapping: hybrid((1, 8)), fill: Fill::Sequential, ..Small::default() };
         let phases = vec![mixed("mixed", 1, small.sectors(), 1_500)];
         let layout = Layout::on(2);
-        let ran = run_on_threads(&small.device(), "small", 1, phases, layout, Some(Span::from_secs(300)));
+        let device = ten_times_as_fast(small.device());
+        let ran = run_on_threads(&device, "small", 1, phases, layout, Some(Span::from_secs(300)));
         let summary = ran.unwrap_or_else(|error| panic!("{}: {error}", architecture.name())).remove(0);
         assert!(summary.data.expect("it is checked").checked > 1_000, "{}", architecture.name());
     }
@@ -137,7 +138,7 @@ fn an_idle_drive_merges_in_the_background() {
 #[test]
 fn rewritten_data_count_as_closed() {
     for (ratio, fill) in RATIOS.into_iter().flat_map(|ratio| [(ratio, Fill::Sequential), (ratio, Fill::None)]) {
-        let small = Small { mapping: hybrid(ratio), fill, ..Small::default() };
+        let small = Small { mapping: hybrid(ratio), fill, blocks: [16, 16], ..Small::default() };
         let pages = small.sectors() / 8;
         let mut session = small.session(vec![stream(1, small.sectors(), pages), writes(2, small.sectors(), 4 * pages)]);
         let mut last = None;

@@ -1,7 +1,7 @@
 //! Flash that fails: what cannot be corrected is told, what is answered is right, in every architecture and both worlds.
 
 use crate::configured;
-use crate::small::{Small, budget, mixed, processor};
+use crate::small::{Small, budget, mixed, processor, ten_times_as_fast};
 use firmware::architecture::{ARCHITECTURES, Architecture, DEFAULT};
 use firmware::{GroupState, MappingScheme, ReclaimSettings};
 use flash::{ErrorModel, FaultSettings, ReadRetry};
@@ -77,7 +77,7 @@ fn with_every_byte_kept_the_code_corrects_as_many_as_are_counted_without() {
 fn worn_flash_on_real_threads_is_never_wrong() {
     for &architecture in ARCHITECTURES {
         let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
-        let device = Device { faults: Some(worn()), ..small.device() };
+        let device = Device { faults: Some(worn()), ..ten_times_as_fast(small.device()) };
         let phase = mixed("mixed", 1, small.sectors(), 600);
         let layout = Layout::on(2);
         let ran = run_on_threads(&device, "small", 1, vec![phase], layout, Some(Span::from_secs(300)));
@@ -197,7 +197,10 @@ fn that_wear_out() -> Vec<(String, u64, Device)> {
 #[test]
 fn a_drive_without_spare_blocks_takes_no_more_writes_and_keeps_what_it_has() {
     for (name, sectors, device) in that_wear_out() {
-        let mut phases: Vec<Phase> = (1..=6).map(|seed| mixed("mixed", seed, sectors, 7_000)).collect();
+        // Two phases wear out all but Tradition's drives, whose workers share the erases: each that blocks stand takes a phase.
+        let shares = device.architecture.name() == "tradition" && device.erase_limit < 100;
+        let lasts = if shares { u64::from(device.erase_limit) + 1 } else { 2 };
+        let mut phases: Vec<Phase> = (0..=lasts).map(|seed| mixed("mixed", seed + 1, sectors, 7_000)).collect();
         phases.push(reads(sectors, 4_000));
         let mut session = Session::new(&device, "small", processor(), 1, phases, 0).expect("it can be built");
         let mut last = Vec::new();
@@ -459,7 +462,7 @@ fn flash_that_cannot_be_read_from_the_beginning_is_not_rewritten() {
 fn on_real_threads_pages_find_another_place_too() {
     for architecture in that_replace_blocks() {
         let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
-        let device = Device { faults: Some(failing(0.01, 0.02)), ..small.device() };
+        let device = Device { faults: Some(failing(0.01, 0.02)), ..ten_times_as_fast(small.device()) };
         let phase = mixed("mixed", 1, small.sectors(), 600);
         let layout = Layout::on(2);
         let ran = run_on_threads(&device, "small", 1, vec![phase], layout, Some(Span::from_secs(300)));

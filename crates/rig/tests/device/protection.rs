@@ -29,12 +29,14 @@ fn sealed_sectors_come_back_in_every_architecture_and_cost_no_work() {
         let small = Small { architecture, fill: Fill::Random { times: 0.5 }, ..Small::default() };
         for words in [1, 64] {
             let device = with_tags(small.device(), words);
-            let mut bare = device.clone();
-            bare.drive.tags = false;
-            let (_, plain) = run(&bare, &small, 4_000).unwrap_or_else(|error| panic!("{name}: {error}"));
             let (summary, digest) = run(&device, &small, 4_000).unwrap_or_else(|error| panic!("{name}: {error}"));
             // With every byte kept buffers are longer, and the processor's caches hold less of other tables.
-            assert!(words > 1 || digest == plain, "{name} takes the same times");
+            if words == 1 {
+                let mut bare = device;
+                bare.drive.tags = false;
+                let (_, plain) = run(&bare, &small, 4_000).unwrap_or_else(|error| panic!("{name}: {error}"));
+                assert_eq!(digest, plain, "{name} takes the same times");
+            }
             assert!(summary.data.is_some_and(|data| data.checked > 2_000 && data.mismatches == 0), "{name}");
         }
     }

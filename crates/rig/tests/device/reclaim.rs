@@ -488,7 +488,7 @@ fn levelling_spares_what_wore_most() {
             device.settings.cache.size = Bytes(4096 * u64::from(device.settings.parts.cache.max(2)));
             let reclaim = device.settings.reclaim;
             device.settings.reclaim = ReclaimSettings { paced, wear_gap, wear_share: 1.0, ..reclaim };
-            Worn::of(&good(&device, writes(hot.clone(), Arrivals::Closed, small.sectors(), 60_000)))
+            Worn::of(&good(&device, writes(hot.clone(), Arrivals::Closed, small.sectors(), 40_000)))
         };
         let (levelled, left) = (run(4), run(0));
         let what =
@@ -540,7 +540,7 @@ fn an_aged_drive_writes_as_fast_as_one_that_was_overwritten() {
                 ("--workload", "randwrite"),
                 ("--precondition", precondition),
                 ("--payload", "none"),
-                ("--ios", "12000"),
+                ("--ios", "8000"),
             ];
             let more = [("--threads", threads)];
             let more = if threads.is_empty() { &[][..] } else { &more[..] };
@@ -548,7 +548,7 @@ fn an_aged_drive_writes_as_fast_as_one_that_was_overwritten() {
             let ran = configured::run(&[&flags[..], more].concat(), &[&short[..], &[&warm_up]].concat());
             ran.expect("nothing is wrong").iops
         };
-        let (aged, overwritten) = (speed("rand:3", 2_000), speed("seq", 30_000));
+        let (aged, overwritten) = (speed("rand:3", 2_000), speed("seq", 20_000));
         assert!((aged / overwritten - 1.0).abs() < 0.1, "{name}: {aged} aged, {overwritten} overwritten");
     }
 }

@@ -4,7 +4,7 @@
 //! architectures of that name.
 
 use crate::edges::{far_cores, far_hardware};
-use crate::small::{Small, processor};
+use crate::small::{Small, processor, ten_times_as_fast};
 use firmware::architecture::{ARCHITECTURES, Architecture};
 use host::Phase;
 use rig::check::Draw;
@@ -78,7 +78,7 @@ impl Drop for Repeat<'_> {
 
 #[test]
 fn devices_drawn_at_random_answer_rightly_in_virtual_time() {
-    swarm("in_virtual_time", 12, 4_000, |device, seed, phases| {
+    swarm("in_virtual_time", 12, 2_700, |device, seed, phases| {
         let mut session =
             Session::new(&device, "small", processor(), seed, phases, 0).map_err(|error| error.to_string())?;
         while let Some(summary) = session.next_phase() {
@@ -107,11 +107,8 @@ fn plans_drawn_at_random_admit_what_is_sent_however_far_receivers_are() {
 
 #[test]
 fn devices_drawn_at_random_answer_rightly_on_threads() {
-    swarm("on_threads", 3, 1_000, |mut device, seed, phases| {
-        // Real time: a part ten times as fast tries as much and takes a tenth.
-        device.timing.read = device.timing.read.map(|time| time / 10);
-        device.timing.program = device.timing.program.map(|time| time / 10);
-        device.timing.erase = device.timing.erase / 10;
+    swarm("on_threads", 3, 1_000, |device, seed, phases| {
+        let mut device = ten_times_as_fast(device);
         let layout = Layout::on(1 + (seed % 4) as usize);
         // Every second one on two threads or four, as fast as it can and with a link for each of them.
         device.timed = seed.is_multiple_of(2);

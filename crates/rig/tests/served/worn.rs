@@ -97,7 +97,7 @@ fn told(admin: &mut Queue) -> Told {
 }
 
 const PIECE: usize = 64 << 10;
-const PIECES: u64 = 40_000_000 / PIECE as u64;
+const PIECES: u64 = 20_000_000 / PIECE as u64;
 
 /// A write of a piece that is on flash when it is answered.
 fn piece(at: u64) -> Submission {
@@ -156,7 +156,7 @@ fn still_worn(serving: Serving, before: Told, held: &[Option<u8>], name: &str) -
 fn a_drive_whose_blocks_stand_no_more_erases_is_read_only_for_ever() {
     const WORN: &[&str] = &[
         "run.timing=false",
-        "device.blocks_per_plane=32",
+        "device.pages_per_block=16",
         "cache.size_bytes=64KiB",
         "cache.spare_frames=16",
         "device.erase_limit=3",
