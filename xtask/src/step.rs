@@ -95,8 +95,7 @@ fn docs(root: &Path, _: &mut Totals) -> Result<(), String> {
 fn test_profile() -> String {
     "Runs in the optimised `test` profile, not in `release`: overflow checks and debug assertions stay on, and no\n\
      test binary waits for link-time optimisation. All binaries run, so that one run shows every failure.\n\
-     Property tests draw from a seed that the commit gives; another: PROPTEST_RNG_SEED=7 cargo xtask test\n\
-     Twice as many tests as there are cores run at a time; another number: RUST_TEST_THREADS=2 cargo xtask test"
+     Property tests draw from a seed that the commit gives; another: PROPTEST_RNG_SEED=7 cargo xtask test"
         .into()
 }
 
@@ -110,23 +109,11 @@ fn seed(root: &Path) -> String {
     hash.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0).to_string()
 }
 
-/// How many tests of a binary run at a time.
-const THREADS: &str = "RUST_TEST_THREADS";
-
-/// Twice as many as there are cores: tests that serve drives and start programs wait half of their time, and what runs alone at the end of
-/// a binary keeps one core only.
-fn threads() -> String {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    (2 * cores).to_string()
-}
-
 fn test(root: &Path, totals: &mut Totals) -> Result<(), String> {
-    let threads = std::env::var(THREADS).unwrap_or_else(|_| threads());
     let seed = std::env::var(SEED).unwrap_or_else(|_| seed(root));
     println!("==> inputs of property tests are drawn by {SEED}={seed}");
     let mut child = cargo(root, "test --workspace --no-fail-fast")
         .env(SEED, &seed)
-        .env(THREADS, threads)
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| format!("cargo does not start: {error}"))?;
