@@ -55,8 +55,8 @@ impl Source {
         Source { name, file: path.into(), text, is_embedded: false }
     }
 
-    /// What it says of the table that it describes. What stands in the catalogue is read once: an experiment lays thousands of
-    /// configurations over a few of them, and reading these would be most of its work before the first run.
+    /// What it says of the table that it describes. What stands in the catalogue is read once: experiments lay thousands of
+    /// configurations over a few of them, and resolving those of all experiments takes a seventh longer if each reads them anew.
     pub(super) fn layer(
         &self,
         table: &'static str,
