@@ -370,17 +370,16 @@ fn four_threads_under_stress() {
     assert!(outcome.usage.stages[..hoppers.count].iter().all(|stage| stage.turns > 100), "{outcome:?}");
 }
 
-/// Counts how often it was woken; ends the run at the second time.
+/// Counts how often it was woken, and says so; ends the run at the second time.
 struct Doorkeeper {
-    wakes: u32,
+    wakes: Arc<AtomicU32>,
 }
 
 impl Accepts<Message> for Doorkeeper {}
 
 impl Stage<Toy> for Doorkeeper {
     fn on_wake(&mut self, turn: &mut Turn<'_, Toy>) {
-        self.wakes += 1;
-        if self.wakes == 2 {
+        if self.wakes.fetch_add(1, Ordering::Relaxed) == 1 {
             turn.halt();
         }
     }
@@ -394,11 +393,16 @@ impl Stage<Toy> for Doorkeeper {
 fn a_bell_wakes_a_stage_that_sleeps() {
     let mut plan = Blueprint::default();
     let slot: Slot<Doorkeeper> = plan.reserve("door", "door".into(), core(0));
-    plan.install(slot, Doorkeeper { wakes: 0 });
+    let wakes = Arc::new(AtomicU32::new(0));
+    plan.install(slot, Doorkeeper { wakes: wakes.clone() });
     let mut threads = Threads::new(plan, on(2));
     let bell = threads.bell(slot.id());
+    // Every stage is woken once when the run begins: a bell before that would be the same one.
     let ringer = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(20));
+        while wakes.load(Ordering::Relaxed) == 0 {
+            sleep(Duration::from_millis(1));
+        }
+        sleep(Duration::from_millis(20));
         bell.ring();
     });
     let outcome = threads.run(Some(Span::from_secs(30))).expect("they start");

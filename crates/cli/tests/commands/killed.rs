@@ -7,6 +7,7 @@ use crate::promises::{PAGE, Promises, Tried, payload, send_pair};
 use firmware::architecture::ARCHITECTURES;
 use nvme::spec::{DataPointer, Opcode, Status, Submission};
 use rand::RngExt;
+use rustix::process::{Pid, Resource, Rlimit, prlimit};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -47,19 +48,7 @@ impl Drop for Drive {
 impl Drive {
     /// Serves from a file, and is killed after so long if that is said.
     pub(crate) fn serve(file: &Path, flags: &[&str], life: Option<Duration>) -> Drive {
-        Drive::serve_by(Command::new(env!("CARGO_BIN_EXE_flashloom")), file, flags, life)
-    }
-
-    /// Serves from a file of which a process may have so many bytes.
-    pub(crate) fn serve_within(bytes: u64, file: &Path, flags: &[&str]) -> Drive {
-        let mut command = Command::new("sh");
-        // In blocks of 512 bytes (POSIX).
-        let limited = format!("ulimit -f {}; exec \"$0\" \"$@\"", bytes / 512);
-        command.args(["-c", &limited, env!("CARGO_BIN_EXE_flashloom")]);
-        Drive::serve_by(command, file, flags, None)
-    }
-
-    fn serve_by(mut command: Command, file: &Path, flags: &[&str], life: Option<Duration>) -> Drive {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
         command.args(["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--media"]).arg(file).args(flags);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
         let out = process.stdout.take().expect("it is piped");
@@ -99,6 +88,12 @@ impl Drive {
 
     pub(crate) fn id(&self) -> u32 {
         self.process.lock().expect("nobody panics with it").id()
+    }
+
+    /// From now on no file of which it writes may be longer, and what it writes behind that is refused.
+    pub(crate) fn limit_files(&self, bytes: u64) {
+        let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
+        prlimit(Pid::from_raw(self.id() as i32), Resource::Fsize, limit).expect("it is ours");
     }
 
     /// Waits until it has ended by itself.

@@ -10,6 +10,7 @@ use rig::{BuildError, Layout, Service, ServiceError, ServiceSettings, SessionErr
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// A file name that no other test of this process or another has.
@@ -17,7 +18,9 @@ pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
     pub(crate) fn new(name: &str) -> Self {
-        Scratch(std::env::temp_dir().join(format!("flashloom-{name}-{}.media", std::process::id())))
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        Scratch(std::env::temp_dir().join(format!("flashloom-{name}-{}-{number}.media", std::process::id())))
     }
 }
 
