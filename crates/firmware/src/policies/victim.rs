@@ -53,7 +53,7 @@ impl AtRest {
         }
         if may_be_due {
             let survey = survey(groups, self.owner);
-            if let Some(group) = survey.flawed_closed() {
+            if let Some(group) = survey.flawed {
                 return Some(Pick { group, levels: false });
             }
             let coldest = survey.coldest(groups, self.owner, settings.wear_gap).filter(|_| can_level());
@@ -138,9 +138,10 @@ fn compare_benefits(pages: u32, one: (u32, u32), other: (u32, u32)) -> Ordering 
 /// What the groups of a TRANS thread look like.
 pub(crate) struct Survey {
     pub(crate) free: u32,
-    /// A group in use that has a flaw, a closed one if there is one.
+    /// The first full group with a flaw that may be moved: whatever garbage it has (scrub).
     pub(crate) flawed: Option<u32>,
-    is_flawed_closed: bool,
+    /// The first with one that pages still go to. It may be full by now, with pages on their way there: only its TRANS thread closes it.
+    pub(crate) flawed_open: Option<u32>,
     /// The least and the most wear of free groups, if any is free.
     wear_of_free: Option<(u32, u32)>,
     /// How many groups there are, and when the youngest closed one was closed.
@@ -149,11 +150,6 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
-    /// A full group with a flaw: it is moved whatever garbage it has (scrub).
-    fn flawed_closed(&self) -> Option<u32> {
-        self.flawed.filter(|_| self.is_flawed_closed)
-    }
-
     /// The group that has kept others from its share of the wear (static wear levelling): the least worn of those whose pages are cold. It
     /// is moved if the most worn free one, to which the pages can go, has worn more by over `gap`, and only if no free one wore as little:
     /// else those are used up first anyway. A `gap` of 0 is never.
@@ -178,7 +174,7 @@ impl Survey {
 /// Looks at all groups of a TRANS thread.
 pub(crate) fn survey(groups: &BlockGroups, owner: u32) -> Survey {
     let (mut free, mut owned, mut present) = (0, 0, 0);
-    let (mut wear_of_free, mut flawed) = (None::<(u32, u32)>, None);
+    let (mut wear_of_free, mut flawed, mut flawed_open) = (None::<(u32, u32)>, None, None);
     for group in groups.owned(owner) {
         owned += 1;
         match groups.state(group) {
@@ -191,17 +187,16 @@ pub(crate) fn survey(groups: &BlockGroups, owner: u32) -> Survey {
             GroupState::Closed => {
                 present = present.max(groups.closed_at(group));
                 if groups.has_flaw(group) && groups.is_settled(group) && !groups.is_spent(group) {
-                    flawed = Some(flawed.filter(|&other| groups.state(other) == GroupState::Closed).unwrap_or(group));
+                    flawed.get_or_insert(group);
                 }
             }
             GroupState::Open if groups.has_flaw(group) => {
-                flawed.get_or_insert(group);
+                flawed_open.get_or_insert(group);
             }
             _ => {}
         }
     }
-    let is_flawed_closed = flawed.is_some_and(|group| groups.state(group) == GroupState::Closed);
-    Survey { free, flawed, is_flawed_closed, wear_of_free, owned, present }
+    Survey { free, flawed, flawed_open, wear_of_free, owned, present }
 }
 
 #[cfg(test)]

@@ -235,7 +235,7 @@ impl Bgc {
         turn.spend(Work::PickVictim);
         let victim = pick_victim(&self.tables.groups, trans.into(), self.settings.reclaim.victim);
         if let Some(group) = victim {
-            self.reclaim(turn, trans, group, true);
+            self.reclaim(turn, group, Victim::new(trans, Some(group), true, turn.now()));
         }
         victim.is_some()
     }
@@ -247,16 +247,18 @@ impl Bgc {
         found.map(|victim| victim.asked = true).is_some()
     }
 
-    fn reclaim(&mut self, turn: &mut Turn<'_>, trans: u8, group: u32, on_demand: bool) {
-        self.tables.groups.set_state(group, GroupState::Victim);
-        self.begin(turn, Victim::new(trans, Some(group), on_demand, turn.now()));
-    }
-
     /// Moves a group that nobody asked for.
     fn take(&mut self, turn: &mut Turn<'_>, trans: u8, Pick { group, levels }: Pick) {
         turn.spend(Work::PickVictim);
-        self.tables.groups.set_state(group, GroupState::Victim);
-        self.begin(turn, Victim { levels, ..Victim::new(trans, Some(group), false, turn.now()) });
+        self.reclaim(turn, group, Victim { levels, ..Victim::new(trans, Some(group), false, turn.now()) });
+    }
+
+    /// A page that was still on its way into a victim would be missed by what moves its pages.
+    fn reclaim(&mut self, turn: &mut Turn<'_>, group: u32, victim: Victim) {
+        let groups = &self.tables.groups;
+        assert!(groups.is_settled(group), "bgc{} would reclaim group {group}, to which pages are moved", self.index);
+        groups.set_state(group, GroupState::Victim);
+        self.begin(turn, victim);
     }
 
     fn merge(&mut self, turn: &mut Turn<'_>, trans: u8, step: MergeStep) {

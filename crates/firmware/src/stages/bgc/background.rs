@@ -6,7 +6,7 @@ use super::{Bgc, serves};
 use crate::message::TransOperation;
 use crate::policies::{Pick, survey};
 use crate::tables::{RESERVED_GROUPS, SCRUB_ABOVE};
-use crate::{GroupState, MappingScheme, Turn, Work};
+use crate::{MappingScheme, Turn, Work};
 use units::{Lpn, Span};
 
 /// How often a busy drive is looked at for groups to be moved because of their wear.
@@ -38,19 +38,18 @@ impl Bgc {
             return;
         }
         let mine = (0..self.settings.parts.trans as u8).filter(|&trans| serves(&self.settings, self.index, trans));
-        // Closed groups first: what is open may soon be closed anyway.
-        let found = mine.map(|trans| (trans, survey(groups, trans.into()))).find_map(|(trans, survey)| {
-            let group = survey.flawed.filter(|_| survey.free > SCRUB_ABOVE)?;
-            Some((trans, group))
-        });
-        let Some((trans, group)) = found else { return };
-        if groups.state(group) == GroupState::Open {
+        let found = mine
+            .map(|trans| (trans, survey(groups, trans.into())))
+            .find(|(_, survey)| survey.free > SCRUB_ABOVE && survey.flawed.or(survey.flawed_open).is_some());
+        let Some((trans, survey)) = found else { return };
+        // A closed group first: what is open may soon be closed anyway. Which it is was decided when it was looked at.
+        if let Some(group) = survey.flawed {
+            self.take(turn, trans, Pick { group, levels: false });
+        } else if let Some(group) = survey.flawed_open {
             turn.spend(Work::PickVictim);
             self.tidying = true;
             let page = groups.page(group, 0);
             self.ask_trans(turn, trans.into(), TransOperation::Close(page), Lpn(trans.into()), 0, Tag::Tidy);
-        } else {
-            self.take(turn, trans, Pick { group, levels: false });
         }
     }
 
