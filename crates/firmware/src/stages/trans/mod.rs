@@ -138,6 +138,8 @@ pub(crate) struct Trans {
     buried: Buried,
     /// Reclaims that were asked for and are under way.
     reclaiming: u32,
+    /// Whether pages got places, moved or gave up theirs since the last was asked for: if there was no garbage then, there may be now.
+    has_changed: bool,
     /// Requests of the host that wait for it.
     held: Held,
     /// Whether the host is served while this thread waits for a group.
@@ -179,6 +181,7 @@ impl Trans {
             mutation: settings.mutation,
             moving: Vec::new(),
             reclaiming: 0,
+            has_changed: false,
             held: Held::default(),
         }
     }
@@ -187,6 +190,8 @@ impl Trans {
         if self.tables.backup.fails() {
             return self.on_last_request(turn, request);
         }
+        use TransOperation::{Close, Level, Relocate, Replace, Settle};
+        self.has_changed |= matches!(request.operation, Relocate(_) | Level(_) | Replace(_) | Close(_) | Settle(_));
         match request.operation {
             TransOperation::Relocate(from) => self.relocate(turn, request, from, false),
             TransOperation::Level(from) => self.relocate(turn, request, from, true),
@@ -251,6 +256,7 @@ impl Trans {
         let waiting = self.held.waiting();
         while let Some(request) = self.places.wanted(turn, waiting, self.reclaiming) {
             self.reclaiming += 1;
+            self.has_changed = false;
             turn.send(self.bgc, request);
         }
         if self.reclaiming == 0 && !self.held.is_empty() {
@@ -275,6 +281,7 @@ impl Trans {
 
     fn write(&mut self, turn: &mut Turn<'_>, request: &TransRequest) -> bool {
         let Some(Placed { to, before }) = self.places.place(turn, request.lpn) else { return false };
+        self.has_changed = true;
         let frame = request.frame as usize;
         self.before[frame] = before.map_or(0, |place| place.0 + 1);
         self.label(request.lpn, request.frame);
@@ -321,6 +328,7 @@ impl Trans {
         }
         let mut before = Vec::with_capacity(lpns.len());
         let Some(to) = self.places.bury(turn, &lpns, &mut before) else { return false };
+        self.has_changed = true;
         self.buried.keep(request.frame, lpns.into_iter().zip(before).collect());
         self.tables.frames.clear(request.frame, 0, self.drive.page_words());
         self.label_tombstone(request);
@@ -505,7 +513,11 @@ impl Trans {
             }
             None => {
                 if !self.places.reclaimed(turn, group) && self.reclaiming == 0 {
-                    if !self.paced || self.places.must_stop() {
+                    // On a thread of its own BGC may have looked before the last of the room was given out: then it is asked again. A drive
+                    // that takes no more writes has victims whose pages find no room: they stay as they are, and are none.
+                    let is_read_only = self.tables.groups.is_read_only();
+                    let looked_before = self.has_changed && !self.held.is_empty() && !is_read_only;
+                    if !looked_before && (!self.paced || self.places.must_stop()) {
                         return self.give_up(turn);
                     }
                     // The room that was owed to a victim which there is not is the host's.
@@ -561,3 +573,6 @@ impl Stage<Firmware> for Trans {
         Some(self.tables.mapping.prefetch(request.lpn))
     }
 }
+
+#[cfg(test)]
+mod tests;
