@@ -25,7 +25,11 @@ impl Ended {
 
 /// Runs the command with these words.
 pub(crate) fn flashloom(arguments: &[&str]) -> Ended {
-    let output = Command::new(env!("CARGO_BIN_EXE_flashloom")).args(arguments).output().expect("the binary starts");
+    let output = Command::new(env!("CARGO_BIN_EXE_flashloom"))
+        .args(arguments)
+        .env_remove("COLUMNS")
+        .output()
+        .expect("the binary starts");
     let text = |bytes| String::from_utf8(bytes).expect("text");
     Ended { code: output.status.code().expect("no signal"), out: text(output.stdout), err: text(output.stderr) }
 }
