@@ -351,6 +351,42 @@ mod tests {
         assert_eq!(held, words[..64], "a write that does not fit changes nothing");
     }
 
+    #[test]
+    fn a_sector_has_its_tag_beside_it_where_there_are_any() {
+        let without = Memory::new(Bytes(8), Bytes(1_025), 1).unwrap();
+        let payload = Memory::payload_start();
+        let read = |memory: &Memory, at| {
+            let mut tags = [1; 3];
+            memory.read_tags(payload + at, &mut tags);
+            tags
+        };
+        without.write_tags(payload, &[5]);
+        assert_eq!(read(&without, 0), [0; 3]);
+        let memory = without.with_tags(Bytes(1_025)).unwrap();
+        memory.write_tags(payload + 512, &[7, 8]);
+        memory.write_tags(payload + 1_024, &[9, 9]);
+        assert_eq!((read(&memory, 0), read(&memory, 512), read(&memory, 8)), ([0, 7, 8], [0; 3], [0; 3]));
+        assert_eq!(memory.strays(), 0, "a place without a tag is no fault");
+    }
+
+    #[test]
+    fn what_was_asked_for_is_there_to_its_last_byte_or_refused() {
+        let memory = Memory::new(Bytes(9), Bytes(513), 2).unwrap();
+        memory.write_words(Memory::control_start() + 8, &[7]);
+        memory.write_sectors(Memory::payload_start() + 512, &[8, 9]);
+        assert_eq!((memory.strays(), memory.sector_words()), (0, 2));
+        memory.write_words(Memory::control_start() + 16, &[7]);
+        memory.write_sectors(Memory::payload_start() + 1_024, &[8, 9]);
+        assert_eq!(memory.strays(), 2);
+        assert!(Memory::new(Bytes(8), Bytes(0), 64).is_ok(), "no buffers are no region");
+        let huge = Bytes(1 << 62);
+        let refused = |control, payload, words| Memory::new(control, payload, words).unwrap_err();
+        let fingerprints = MemoryError { control: Bytes(8), payload: Bytes(1 << 57) };
+        assert_eq!(refused(Bytes(8), huge, 2), fingerprints);
+        assert_eq!(refused(huge, Bytes(8), 64), MemoryError { control: huge, payload: Bytes(512) });
+        assert_eq!(memory.with_tags(huge).unwrap_err(), MemoryError { control: Bytes(0), payload: Bytes(1 << 56) });
+    }
+
     /// A gigabyte of queues and 64 GiB of buffers are address space, and no memory.
     #[test]
     fn large_regions_are_lazy() {

@@ -101,6 +101,17 @@ mod tests {
     }
 
     #[test]
+    fn what_would_round_up_to_a_digit_more_has_a_place_less() {
+        let numbers = [9.994, 9.995, 99.94, 99.95].map(number);
+        assert_eq!(numbers, ["9.99", "10.0", "99.9", "100"]);
+        assert_eq!([999.4, 999.5, 1_000.0, 999_500.0].map(count), ["999", "1.00 k", "1.00 k", "1.00 M"]);
+        // A hundred times this is 9.95.
+        assert_eq!([0.09949999999999999, 0.0994].map(percent), ["10 %", "9.9 %"]);
+        assert_eq!([0, 1, 2].map(|cores| of(cores, "core")), ["0 cores", "1 core", "2 cores"]);
+        assert_eq!([5e13, 5e15].map(bandwidth), ["50.0 TB/s", "5000 TB/s"]);
+    }
+
+    #[test]
     fn bars_show_little_things_and_never_overflow() {
         assert_eq!(
             [0.0, 0.001, 0.5, 0.53, 1.0, 1.7].map(|share| bar(share, 4)),

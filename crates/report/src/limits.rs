@@ -495,4 +495,55 @@ mod tests {
         let few = with_share("waitlist", None, 0.2);
         assert!(few.ends_with("More requests in flight may raise the rate."), "{few}");
     }
+
+    /// A threshold belongs to what lies above it.
+    #[test]
+    fn what_is_at_a_threshold_is_above_it() {
+        assert!(told("dies", 0.8).starts_with("The dies limit") && told("dies", 0.79).starts_with("Nothing"));
+        let in_line = |share| with_share("queueing", Some("trans"), share);
+        assert!(in_line(0.5).starts_with("Requests wait in line for trans 50 %"), "{}", in_line(0.5));
+        assert!(in_line(0.49).contains("Requests wait in line for trans 49 %") && in_line(0.49).starts_with("Nothing"));
+        assert!(in_line(0.2).contains("in line for trans 20 %") && in_line(0.19).ends_with("may raise the rate."));
+        let crowd = |queue_depth_mean| {
+            let run = Summary { queue_depth_mean, ..with_part("queueing", Some("trans"), 0.25) };
+            sentence(&run).expect("a bound").contains("may bring little")
+        };
+        assert!(crowd(16.0) && !crowd(15.9), "four threads, and a quarter of these wait");
+        let both = |taken, late| with_dies(taken, late, [0.5, 0.45]);
+        assert!(both(0.8, 0.05).contains("wait for each other") && both(0.79, 0.05).starts_with("Nothing"));
+        assert!(both(0.8, 0.05).contains("a die waits 5.0 %") && !both(0.8, 0.049).contains("a die waits"));
+    }
+
+    #[test]
+    fn threads_that_stand_still_for_locks_are_why_commands_wait_to_be_fetched() {
+        let run = |stalled, completions: Vec<u64>| {
+            let locks = Some(Locks { stalled_mean: Some(stalled), ..Locks::default() });
+            let completions = [("nvmq", completions)].into_iter().collect();
+            sentence(&Summary { locks, completions, ..with_part("fetch", None, 0.8) }).expect("a bound")
+        };
+        // Of three threads two take commands.
+        assert!(run(1.0, vec![5, 0, 3]).starts_with("Requests wait for threads that stand still for index locks 79 %"));
+        for other in [run(0.99, vec![5, 0, 3]), run(1.0, vec![0, 0])] {
+            assert!(other.starts_with("Requests wait to be fetched 79 %"), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_replay_has_a_backlog_where_it_is_more_than_those_in_flight_can_be() {
+        let run = |rate: f64, latency_ms: f64, trace: bool| {
+            let trace = trace.then(crate::Replay::default);
+            let (bounds, summary) = (bounds(10_000.0, &[("flash dies".into(), 0.9)]), closed());
+            let mut run =
+                Summary { bounds: Some(bounds), behind_ns: Some(0), arrivals_per_s: Some(rate), trace, ..summary };
+            (run.iops, run.simulated_ns, run.ios) = (10_000.0, 100_000_000, 1_000);
+            for part in [&mut run.read, &mut run.write] {
+                part.latency.as_mut().expect("the sample has some").mean = latency_ms * 1e6;
+            }
+            sentence(&run).expect("a bound").contains("all are served")
+        };
+        // A tenth of a second: of 1,000 requests 50 are a twentieth.
+        assert!(run(10_500.0, 0.0, false) && !run(10_501.0, 0.0, false));
+        // At 12,000 a second 200 wait at the end; so many are in flight, once and a half, where each takes a ninth of a tenth.
+        assert!(run(12_000.0, 11.2, true) && !run(12_000.0, 11.0, true) && !run(12_000.0, 11.2, false));
+    }
 }

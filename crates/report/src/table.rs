@@ -535,6 +535,64 @@ mod tests {
     }
 
     #[test]
+    fn all_percentiles_are_shown_where_there_is_room_for_them() {
+        let shows = |summary: &Summary, width| {
+            let text = render_on(Page { width, ..Page::PLAIN }, summary);
+            ["p90 ", "p99.9 "].map(|column| text.contains(column))
+        };
+        let plain = Summary { classes: Named::default(), namespaces: Named::default(), ..sample() };
+        let classes = Summary { classes: [("high", sample().read)].into_iter().collect(), ..plain.clone() };
+        let namespaces = Summary { namespaces: [("1", with_reads(7))].into_iter().collect(), ..classes.clone() };
+        for (summary, width) in [(plain, 96), (classes, 104), (namespaces, 108)] {
+            assert_eq!((shows(&summary, width - 1), shows(&summary, width)), ([false; 2], [true; 2]), "{width}");
+        }
+        assert_eq!([30, 40, 80, 100, 140].map(|width| bar_cells(Page { width, ..Page::PLAIN })), [20, 20, 40, 50, 50]);
+    }
+
+    #[test]
+    fn lines_that_hold_a_hundredth_of_the_time_are_named() {
+        let run = |line| {
+            let breakdown = [("queueing", 60.0), ("flash", 40.0)].into_iter().collect();
+            let breakdown_queueing = [("nvmq", line)].into_iter().collect();
+            render_on(Page::PLAIN, &Summary { breakdown, breakdown_queueing, ..sample() }).contains("for nvmq")
+        };
+        assert!(run(1.0) && !run(0.99));
+    }
+
+    #[test]
+    fn six_bounds_are_shown_and_what_is_said_of_them_is_of_these() {
+        for [sixth, seventh] in [["seen cores", "hidden"], ["seen", "hidden cores"]] {
+            let resources = ["a", "b", "c", "d", "e", sixth, seventh].map(str::to_owned).into_iter();
+            let bounds = crate::bounds(1e6, &resources.zip([0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1]).collect::<Vec<_>>());
+            let text = render_on(Page::PLAIN, &Summary { bounds: Some(bounds), ..sample() });
+            assert!(text.contains("seen") && !text.contains("hidden"), "{text}");
+            assert_eq!(text.contains("Threads, cores and issue slots"), sixth == "seen cores");
+        }
+    }
+
+    #[test]
+    fn a_buffer_that_fills_is_told_of_where_enough_was_written() {
+        let fills = |misses, left| {
+            let cache = Cache { evictions: left, ..Cache::of(Lookups::default(), Lookups { hits: 0, misses }) };
+            filling(&Summary::default(), &cache).is_some()
+        };
+        assert!(fills(1_000, 949) && !fills(1_000, 951) && !fills(1_000, 2_000) && !fills(999, 0));
+    }
+
+    #[test]
+    fn one_is_told_as_one() {
+        let mut one = Summary { ios: 1, rounded: 1, unsent: 0, ..sample() };
+        let media = one.media.as_mut().expect("it has media");
+        (media.failed_commands, media.retries, media.damaged_sectors) = (1, 1, 1);
+        let text = render_on(Page { width: 200, ..Page::PLAIN }, &one);
+        for said in ["1 request in ", "1 command failed with", "they touch: 1 since", "1 retry;", "; 1 damaged sector"]
+        {
+            assert!(text.contains(said), "{said}: {text}");
+        }
+        assert!(!text.contains("requests not sent") && spread(&[0.5, 0.5]).as_deref() == Some("50 %"));
+    }
+
+    #[test]
     fn an_empty_run_still_renders() {
         let text = render_on(Page::PLAIN, &Summary::default());
         assert!(text.contains("0 IOPS") && !text.contains("NaN") && !text.contains("limits"), "{text}");

@@ -14,6 +14,9 @@ use firmware::{CommandKey, Firmware, LatencyPart, Note, PipelineStep, Sums, Wait
 use stage::{Probe, TurnRecord};
 use units::{Lpn, Span, StageId, Time};
 
+#[cfg(test)]
+mod tests;
+
 /// A command under way, in three lines of this machine's memory.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]

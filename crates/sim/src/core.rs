@@ -414,3 +414,123 @@ fn scale_down(value: u64, divisor: u64) -> u64 {
     cold_path();
     ((u128::from(value) << WHOLE_BITS) / u128::from(divisor)) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::toy::{nanos, processor};
+    use proptest::prelude::*;
+    use stage::Price;
+
+    /// A core in floating point: what each turn under way has left, as if it were alone, and the part of the core that it wants.
+    struct Plain {
+        turns: Vec<Option<(f64, f64)>>,
+        /// The stage that each hardware thread ran last.
+        ran: Vec<Option<StageId>>,
+        homes: usize,
+        poll: f64,
+        now: Time,
+        polled: f64,
+        active: Span,
+    }
+
+    impl Plain {
+        fn busy(&self) -> usize {
+            self.turns.iter().flatten().count()
+        }
+
+        fn advance(&mut self, now: Time) {
+            let (passed, polling) = (now - self.now, self.poll * (self.homes - self.busy()) as f64);
+            let wanted = polling + self.turns.iter().flatten().map(|(_, wants)| wants).sum::<f64>();
+            let progress = passed.picos() as f64 / wanted.max(1.0);
+            self.turns.iter_mut().flatten().for_each(|(left, _)| *left -= progress);
+            self.polled += polling * progress;
+            self.active += if self.busy() > 0 { passed } else { Span::ZERO };
+            self.now = now;
+        }
+
+        /// Whether a stage may be given this thread: the one that it was on last, before one that ran nobody.
+        fn prefers(&self, stage: StageId, thread: usize) -> bool {
+            let free = |ran| (0..self.ran.len()).any(|at| self.turns[at].is_none() && self.ran[at] == ran);
+            let ran = self.ran[thread];
+            self.turns[thread].is_none() && (ran == Some(stage) || !free(Some(stage)) && (ran.is_none() || !free(None)))
+        }
+
+        fn begin(&mut self, thread: usize, stage: StageId, cost: Cost, processor: &Processor) {
+            let alone = cost.slots as f64 * processor.thread_slot.picos() as f64 + cost.stall.picos() as f64;
+            let wants = cost.slots as f64 * processor.core_slot.picos() as f64 / alone.max(1.0);
+            (self.turns[thread], self.ran[thread]) = (Some((alone, wants)), Some(stage));
+        }
+    }
+
+    proptest! {
+        /// To a picosecond for each event: what is rounded is rounded to one.
+        #[test]
+        fn turns_of_a_core_are_slowed_alike_and_only_when_they_want_more_than_it_has(
+            (threads, stages, look) in (1u8..11, 1usize..12, (0u64..3, 0u64..20)),
+            steps in proptest::collection::vec((0u64..400, 0usize..12, (0u64..60, 0u64..100), any::<bool>()), 1..80),
+        ) {
+            let of = |(slots, stall)| Price { slots, stall: nanos(stall) };
+            let processor = Processor { threads_per_core: threads, poll: of(look), switch: of((7, 3)), ..processor() };
+            let mut cores = Cores::new(&processor, &[1, stages]);
+            let threads = usize::from(threads);
+            let look_alone = (2 * look.0 + look.1).max(1) as f64;
+            let mut plain = Plain {
+                turns: vec![None; threads],
+                ran: vec![None; threads],
+                homes: threads.min(stages),
+                poll: look.0 as f64 / look_alone,
+                now: Time::ZERO,
+                polled: 0.0,
+                active: Span::ZERO,
+            };
+            let (mut at, mut last_on) = (Time::ZERO, vec![0; stages]);
+            let within = 10.0 + 4.0 * steps.len() as f64;
+            for (wait, stage, cost, goes_on) in steps {
+                at += nanos(wait);
+                let mut cost = Cost { slots: cost.0, stall: nanos(cost.1) };
+                // Turns that are over by then: the thread is free, or has the next at once.
+                while let (core, over) = cores.first() && over <= at {
+                    plain.advance(over);
+                    let (thread, whose, turn) = cores.get(core as u16).finish(over);
+                    let (left, _) = plain.turns[thread].take().expect("a turn");
+                    prop_assert!(core == 1 && left.abs() <= within, "{} picoseconds are left", left);
+                    prop_assert!(plain.turns.iter().flatten().all(|(other, _)| *other >= -within));
+                    prop_assert_eq!((Some(whose), turn.subject()), (plain.ran[thread], Some(thread as u32)));
+                    if goes_on && cost.slots > 0 {
+                        let turn = TurnUnderWay::new(over, over, Some(thread as u32), None);
+                        cores.begin(1, thread, whose, turn, cost, &processor);
+                        plain.begin(thread, whose, cost, &processor);
+                        // Or it went on for ever.
+                        cost.slots -= 1;
+                    } else {
+                        cores.get(1).vacate(thread, over);
+                        cores.schedule(1);
+                    }
+                }
+                plain.advance(at);
+                let stage = StageId((stage % stages) as u16);
+                if (0..threads).any(|thread| plain.turns[thread].is_some() && plain.ran[thread] == Some(stage)) {
+                    continue;
+                }
+                let thread = cores.get(1).occupy(stage, last_on[stage.index()], at);
+                prop_assert_eq!(thread.is_some(), plain.busy() < threads);
+                let Some(thread) = thread else { continue };
+                prop_assert!(plain.prefers(stage, thread), "thread {} of {:?}", thread, plain.ran);
+                last_on[stage.index()] = thread;
+                let turn = TurnUnderWay::new(at, at, Some(thread as u32), None);
+                let paid = cores.begin(1, thread, stage, turn, cost, &processor);
+                if plain.ran[thread].is_some_and(|ran| ran != stage) {
+                    cost.add(processor.switch);
+                }
+                prop_assert_eq!(paid, cost);
+                plain.begin(thread, stage, cost, &processor);
+                prop_assert_eq!(cores.under_way(at).count(), plain.busy());
+            }
+            let usage = cores.usages(at, processor.core_slot).nth(1).expect("two cores");
+            prop_assert_eq!((usage.threads as usize, usage.active), (plain.homes, plain.active));
+            let polled = plain.polled / processor.core_slot.picos() as f64;
+            prop_assert!((usage.polled as f64 - polled).abs() <= 1.0 + within, "{} for {}", usage.polled, polled);
+        }
+    }
+}

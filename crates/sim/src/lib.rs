@@ -16,6 +16,8 @@ mod nodes;
 mod processor;
 mod run;
 mod timetable;
+#[cfg(test)]
+mod toy;
 
 pub use core::CoreUsage;
 pub use processor::{EnergyPrices, Hops, LinePrices, Processor};

@@ -13,6 +13,9 @@ use stage::{
 use std::hint::cold_path;
 use units::{Span, StageId, Time};
 
+#[cfg(test)]
+mod tests;
+
 /// What a stage did.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StageUsage {

@@ -198,3 +198,94 @@ pub(super) fn zero(memory: &Memory, at: HostAddress, bytes: u64) {
         memory.write_words(at + offset, &words);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::settings::DriverSettings;
+    use super::super::tests::settings;
+    use super::*;
+    use proptest::prelude::*;
+    use units::Bytes;
+
+    const QUEUE: QueueId = QueueId(2);
+
+    proptest! {
+        /// Against counts that never wrap.
+        #[test]
+        fn a_command_is_sent_where_neither_the_ring_nor_the_depth_is_full(
+            (entries, depth) in (2u32..8).prop_flat_map(|entries| (Just(entries), 1..entries)),
+            steps in proptest::collection::vec((0u8..4, 0u16..10), 1..100),
+        ) {
+            let layout = DriverSettings { entries, depth, ..settings() }.layout().expect("they fit");
+            let memory = layout.memory().expect("it is little");
+            let mut queue = Queue::new(&layout, QUEUE, entries);
+            let (mut sent, mut fetched, mut ids) = (0, 0, Vec::<(u16, u32)>::new());
+            for (step, value) in steps {
+                let (in_ring, known) = (sent - fetched, ids.len() as u32);
+                for more in 1..4 {
+                    let has_room = known + more <= depth && in_ring + more < entries;
+                    prop_assert_eq!(queue.has_room_for(more, depth), has_room);
+                }
+                prop_assert_eq!((queue.is_full(), queue.is_untouched()), (in_ring == entries - 1, sent == 0));
+                match step {
+                    0 | 1 if queue.has_room(depth) => {
+                        let (id, slot) = queue.take(depth);
+                        slot.request = sent;
+                        prop_assert!(u32::from(id) < depth && ids.iter().all(|(used, _)| *used != id), "{} is in use", id);
+                        ids.push((id, sent));
+                        queue.push(&memory, Submission::flush(1).with_command_id(id));
+                        let mut at_tail = Submission::default();
+                        let tail = layout.submission_queue(QUEUE) + u64::from(sent % entries) * 64;
+                        memory.read_words(tail, &mut at_tail.0);
+                        prop_assert_eq!(at_tail.command_id(), id);
+                        sent += 1;
+                    }
+                    2 => {
+                        // How many it says that it has fetched since.
+                        let more = (u32::from(value) + entries - fetched % entries) % entries;
+                        let said = queue.fetched(QUEUE, value);
+                        let (was, tail) = ((fetched % entries) as u16, (sent % entries) as u16);
+                        if u32::from(value) < entries && more <= in_ring {
+                            fetched += more;
+                            prop_assert_eq!(said, Ok(()));
+                        } else {
+                            prop_assert_eq!(said, Err(Problem::Head { queue: QUEUE, was, head: value, tail }));
+                        }
+                    }
+                    3 => {
+                        let known = ids.iter().position(|(id, _)| *id == value).map(|at| ids.swap_remove(at).1);
+                        prop_assert_eq!(queue.slot(value).map(|slot| slot.request), known);
+                        prop_assert_eq!(queue.release(value).map(|slot| slot.request), known);
+                    }
+                    _ => {}
+                }
+                prop_assert_eq!((queue.outstanding, u32::from(queue.tail())), (ids.len() as u32, sent % entries));
+            }
+        }
+    }
+
+    #[test]
+    fn a_transfer_has_a_page_for_each_that_it_touches() {
+        let mut pages = Vec::new();
+        let mut touched = |at, bytes| {
+            pages_of(HostAddress(at), bytes, &mut pages);
+            pages.iter().map(|page| page.0).collect::<Vec<_>>()
+        };
+        assert_eq!(touched(8_192, 4_096), [8_192]);
+        assert_eq!(touched(8_192, 4_097), [8_192, 12_288]);
+        assert_eq!(touched(8_704, 3_584), [8_704]);
+        assert_eq!(touched(8_704, 4_096), [8_704, 12_288]);
+        assert_eq!(touched(8_704, 7_680 + 512), [8_704, 12_288, 16_384]);
+    }
+
+    #[test]
+    fn a_ring_is_zeroed_and_nothing_beside_it() {
+        let memory = Memory::new(Bytes(2_048), Bytes(0), 0).expect("it is little");
+        let start = Memory::control_start();
+        memory.write_words(start, &[7; 256]);
+        zero(&memory, start + 512, 1_024);
+        let mut words = [1; 256];
+        memory.read_words(start, &mut words);
+        assert!(words.iter().zip(0..).all(|(word, at)| *word == if (64..192).contains(&at) { 0 } else { 7 }));
+    }
+}

@@ -146,9 +146,8 @@ fn may_be_sent(io: Io, ranges: &[Range], sectors: u64, settings: &DriverSettings
                 // What it writes it does not read.
                 let lies_apart =
                     |range: &Range| range.lba >= io.end() || range.lba + u64::from(range.sectors) <= io.lba;
-                let length_fits = |range: &Range| (1..=1 << 16).contains(&(u64::from(range.sectors) / block));
-                let range_fits = |range: &Range| length_fits(range) && lies_apart(range);
-                settings.range_lists && is_short && count <= COPY_RANGES_MAX && ranges.iter().all(range_fits)
+                let fits = |range: &Range| range.sectors > 0 && lies_apart(range);
+                settings.range_lists && is_short && count <= COPY_RANGES_MAX && ranges.iter().all(fits)
             }
             _ => false,
         }
@@ -163,5 +162,89 @@ pub(super) fn access(kind: IoKind) -> Option<Access> {
         IoKind::WriteUncorrectable => Some(Access::Spoil),
         IoKind::Copy => Some(Access::Copy),
         IoKind::Flush => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{io, settings};
+    use super::*;
+    use proptest::prelude::*;
+
+    fn range(lba: u64, sectors: u32) -> Range {
+        Range { lba: Lba(lba), sectors }
+    }
+
+    #[test]
+    fn a_request_with_ranges_is_sent_where_one_command_can_say_it() {
+        let settings = DriverSettings { block_sectors: 8, range_lists: true, ..settings() };
+        let is_sent = |io: Io, ranges: &[Range]| match in_whole_blocks(io, ranges, &settings) {
+            None => false,
+            Some(sent) => {
+                assert_eq!(sent, io, "it is sent as it is");
+                true
+            }
+        };
+        let (trim, copy) = (io(IoKind::Deallocate, 0, 8), |lba, sectors| io(IoKind::Copy, lba, sectors));
+        let many = |count| vec![range(16, 8); count];
+        assert!(is_sent(trim, &[range(16, 8), range(4_088, 8), range(8, 0)]) && is_sent(trim, &many(255)));
+        assert!(!is_sent(trim, &many(256)), "it counts them in eight bits");
+        assert!(
+            !is_sent(trim, &[range(17, 8)]) && !is_sent(trim, &[range(16, 7)]) && !is_sent(trim, &[range(4_088, 16)])
+        );
+        assert!(!is_sent(io(IoKind::Deallocate, 4, 8), &many(1)), "its own is of blocks too");
+        assert!(!is_sent(trim, &[range(u64::MAX - 7, 8)]) && !is_sent(io(IoKind::Write, 0, 8), &many(1)));
+        // Beside what it reads it may write, but nothing of that.
+        for lba in (8..64).step_by(8) {
+            assert_eq!(is_sent(copy(lba, 16), &[range(24, 8), range(48, 8)]), [8, 32, 56].contains(&lba), "{lba}");
+        }
+        assert!(!is_sent(copy(8, 16), &[range(24, 8)]) && !is_sent(copy(8, 8), &[range(24, 8), range(40, 0)]));
+        assert!(
+            !is_sent(copy(0, 8), &[])
+                && is_sent(copy(2_048, 1_024), &many(128))
+                && !is_sent(copy(2_048, 1_032), &many(129))
+        );
+        let without = DriverSettings { range_lists: false, ..settings.clone() };
+        assert_eq!(in_whole_blocks(trim, &many(1), &without).or(in_whole_blocks(copy(0, 8), &many(1), &without)), None);
+        let wide = DriverSettings { namespaces: vec![1 << 20], ..settings.clone() };
+        let most = (COPY_BYTES_MAX / SECTOR_BYTES) as u32;
+        for (sectors, is_short) in [(most, true), (most + 8, false)] {
+            assert_eq!(in_whole_blocks(copy(0, sectors), &[range(1 << 19, sectors)], &wide).is_some(), is_short);
+        }
+    }
+
+    #[test]
+    fn a_request_without_ranges_is_refused_where_it_says_nothing_that_is_there() {
+        let settings = DriverSettings { block_sectors: 8, namespaces: vec![4_096, 1_001], ..settings() };
+        let sent = |kind, device, lba, sectors| {
+            in_whole_blocks(Io { device, ..io(kind, lba, sectors) }, &[], &settings)
+                .map(|sent| (sent.lba.0, sent.sectors))
+        };
+        assert_eq!(sent(IoKind::Flush, 1, 0, 0), Some((0, 0)));
+        assert_eq!((sent(IoKind::Flush, 2, 0, 0), sent(IoKind::Flush, 0, 0, 1)), (None, None));
+        assert_eq!((sent(IoKind::Read, 1, 992, 1), sent(IoKind::Read, 1, 1_000, 1)), (Some((992, 8)), None));
+        assert_eq!((sent(IoKind::Read, 0, 4_088, 8), sent(IoKind::Read, 0, u64::MAX, 8)), (Some((4_088, 8)), None));
+        assert_eq!(sent(IoKind::Deallocate, 0, 9, 15), Some((16, 8)));
+        assert_eq!((sent(IoKind::Deallocate, 0, 9, 14), sent(IoKind::Deallocate, 0, 9, 3)), (None, None));
+    }
+
+    proptest! {
+        /// Sector by sector.
+        #[test]
+        fn a_copy_meets_one_that_writes_what_it_reads_or_reads_what_it_writes(
+            [mine, theirs, reads, read] in prop::array::uniform4((0u64..12, 1u32..5)),
+            device in 0u16..2, copies: bool,
+        ) {
+            let all = |(lba, sectors): (u64, u32)| lba..lba + u64::from(sectors);
+            let meet = |one, other| all(one).any(|sector| all(other).contains(&sector));
+            let copy = |(lba, sectors)| io(IoKind::Copy, lba, sectors);
+            let other = Ranges {
+                copies: copies.then_some(Io { device, ..copy(theirs) }),
+                ranges: vec![range(1_000, 8), range(read.0, read.1)],
+                tickets: Vec::new(),
+            };
+            let met = meets_others(&copy(mine), &[range(2_000, 8), range(reads.0, reads.1)], [&other].into_iter());
+            prop_assert_eq!(met, copies && device == 0 && (meet(theirs, reads) || meet(mine, read)));
+        }
     }
 }

@@ -181,6 +181,14 @@ mod tests {
     }
 
     #[test]
+    fn the_events_that_are_replayed_are_named() {
+        let assumed = |event| Blkparse.assumed(&Options { event, ..Options::default() });
+        let queued = "Q (as queued) events are replayed";
+        assert_eq!([None, Some(Event::Queued)].map(assumed), [queued; 2]);
+        assert_eq!(assumed(Some(Event::Issued)), "D (as issued to the drive) events are replayed");
+    }
+
+    #[test]
     fn what_has_no_sectors_is_a_flush_or_nothing() {
         let mut lines = Lines { action: "Q", in_summary: false };
         let mut sink = Sink::new(Blkparse.fields());

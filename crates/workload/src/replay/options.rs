@@ -148,3 +148,21 @@ pub enum Bounds {
     /// Addresses are taken modulo the size; a record that would straddle the end moves down to end there.
     Wrap(u64),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_named_as_the_command_line_names_it() {
+        let said = |unit, count_unit, event| {
+            let options = Options { unit, count_unit, event, ..Options::default() };
+            options.said().map(|(opening, said)| (opening.name(), said))
+        };
+        assert_eq!(said(None, None, None), [("unit", None), ("count-unit", None), ("event", None)]);
+        let first = said(Some(TimeUnit::FileTimeTicks), Some(CountUnit::Pages), Some(Event::Issued));
+        assert_eq!(first.map(|(_, said)| said), ["100ns", "pages", "issued"].map(Some));
+        let second = said(Some(TimeUnit::Milliseconds), Some(CountUnit::Sectors), Some(Event::Queued));
+        assert_eq!(second.map(|(_, said)| said), ["ms", "sectors", "queued"].map(Some));
+    }
+}

@@ -508,4 +508,49 @@ mod tests {
             "eight, within them, one behind, one apart, none, another device's"
         );
     }
+
+    /// Two devices: a write, then a flush and a write of each.
+    const TEXT: &str = "8,0 1 1 0.000000001 1 Q W 100 + 8 [a]\n\
+                        8,0 1 2 0.000000002 1 Q FN [a]\n\
+                        8,16 1 3 0.000000003 1 Q FN [a]\n\
+                        8,16 1 4 0.000000003 1 Q W 0 + 16 [a]\n";
+
+    fn read(options: Options) -> Trace {
+        Trace::read(Path::new("trace"), TEXT.as_bytes(), &options).expect("a trace")
+    }
+
+    fn replayed(replay: Replay, count: usize) -> Vec<(u16, u64, u32)> {
+        let mut replay = replay;
+        std::iter::from_fn(|| replay.next_io()).take(count).map(|io| (io.device, io.lba.0, io.sectors)).collect()
+    }
+
+    #[test]
+    fn devices_lie_one_behind_the_other_where_they_are_folded_and_a_flush_lies_nowhere() {
+        let folded = read(Options { devices: Devices::Fold, ..Options::default() });
+        let source = folded.source(Mode::Closed).expect("it needs no times");
+        assert_eq!(source.len_hint(), Some(4));
+        assert_eq!(replayed(source, 9), [(0, 100, 8), (0, 0, 0), (0, 0, 0), (0, 2_048, 16)]);
+    }
+
+    #[test]
+    fn a_trace_begins_again_only_where_it_is_to() {
+        let trace = read(Options { devices: Devices::Only(0), ..Options::default() });
+        assert_eq!(replayed(trace.looped(), 5), [(0, 100, 8), (0, 0, 0), (0, 100, 8), (0, 0, 0), (0, 100, 8)]);
+        assert_eq!(
+            (trace.looped().len_hint(), replayed(trace.source(Mode::Closed).expect("some"), 5).len()),
+            (None, 2)
+        );
+    }
+
+    #[test]
+    fn a_request_as_long_as_its_namespace_is_put_where_that_begins() {
+        let trace = read(Options { devices: Devices::Only(1), ..Options::default() });
+        assert!(trace.within(&[16], false).is_ok() && trace.within(&[15], false).is_err());
+        assert!(matches!(trace.within(&[15], true), Err(TraceError::TooLong { sectors: 16, capacity: 15, .. })));
+        let trace = read(Options { devices: Devices::Only(0), ..Options::default() });
+        let wrapped = trace.within(&[8], true).expect("it fits");
+        assert_eq!((replayed(wrapped.looped(), 1), wrapped.summary().wrapped), (vec![(0, 0, 8)], 1));
+        assert_eq!(replayed(trace.within(&[54], true).expect("it fits").looped(), 1), [(0, 46, 8)]);
+        assert_eq!(replayed(trace.within(&[56], true).expect("it fits").looped(), 1), [(0, 44, 8)]);
+    }
 }

@@ -7,7 +7,7 @@ use crate::oracle::{Initial, Meaning};
 use device::{Device, Fault};
 use nvme::spec::Status;
 
-fn settings() -> DriverSettings {
+pub(super) fn settings() -> DriverSettings {
     DriverSettings {
         queues: 5,
         entries: 8,
@@ -75,7 +75,7 @@ impl workload::Source for Mixed {
 }
 
 /// Requests given one by one.
-struct List(std::vec::IntoIter<Io>);
+pub(super) struct List(std::vec::IntoIter<Io>);
 
 impl workload::Source for List {
     fn next_io(&mut self) -> Option<Io> {
@@ -83,11 +83,11 @@ impl workload::Source for List {
     }
 }
 
-fn listed(ios: Vec<Io>) -> Box<List> {
+pub(super) fn listed(ios: Vec<Io>) -> Box<List> {
     Box::new(List(ios.into_iter()))
 }
 
-fn io(kind: IoKind, lba: u64, sectors: u32) -> Io {
+pub(super) fn io(kind: IoKind, lba: u64, sectors: u32) -> Io {
     Io { kind, lba: Lba(lba), sectors, device: 0, at: None }
 }
 
@@ -136,7 +136,7 @@ impl<O: Observe> World<O> {
     }
 }
 
-fn phase(source: Box<dyn workload::Source>) -> Phase {
+pub(super) fn phase(source: Box<dyn workload::Source>) -> Phase {
     Phase::new("test", source, Pace::Closed)
 }
 
