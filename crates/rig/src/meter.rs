@@ -14,7 +14,7 @@ use firmware::{CommandKey, Firmware, LatencyPart, Note, PipelineStep, Sums, Wait
 use stage::{Probe, TurnRecord};
 use units::{Lpn, Span, StageId, Time};
 
-/// A command under way, in three lines of this machine's memory.
+/// A command under way, in four lines of this machine's memory.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Live {
@@ -26,6 +26,8 @@ struct Live {
     /// Its last turn at a thread that does nothing but hold locks.
     locking: Times,
 }
+
+const _: () = assert!(size_of::<Live>() == 256, "a part more is a line more");
 
 /// Time of a command that counts as a part's.
 #[derive(Clone, Copy, Debug, Default)]
