@@ -19,8 +19,8 @@ pub enum Wait {
     Command,
 }
 
-/// The parts of a request's latency that firmware threads work on, as DeepFlash calls them; [`crate::architecture::Architecture`] says
-/// which of them there are, and by what name.
+/// The parts of a request's latency that firmware threads work on: those that DeepFlash has, as it calls them, and an architecture's own.
+/// [`crate::architecture::Architecture`] says which of them there are, and by what name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyPart {
     /// Taking commands from the host.
@@ -35,8 +35,15 @@ pub enum LatencyPart {
     Trans,
     /// Flash commands; afterwards the request waits for the die.
     Fcmd,
+    /// One that DeepFlash does not have, by its number among the architecture's own: below [`LatencyPart::OWN_MAX`].
+    Own(u8),
     /// None of them: work beside requests.
     Other,
+}
+
+impl LatencyPart {
+    /// Most parts of its own that an architecture has.
+    pub const OWN_MAX: usize = 3;
 }
 
 /// What happened to a sub-request of PipeSSD's pipeline.

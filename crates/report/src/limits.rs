@@ -197,7 +197,7 @@ fn wait(summary: &Summary, least: f64) -> Option<(String, f64)> {
     let lines = summary.breakdown_queueing.iter().map(|(part, time)| (format!("in line for {part}"), *time));
     let longest = parts.chain(lines).max_by(|(_, a), (_, b)| a.total_cmp(b));
     let ranges = || Some(("for ranges that other requests hold".to_owned(), ranges(summary)? - work));
-    let room = reclaim(summary).map(|time| (waiting_in("room", summary), time - work));
+    let room = reclaim(summary).map(|time| ("for a reclaim to make room".to_owned(), time - work));
     let is_so_much = |(_, time): &(String, f64)| *time >= least * latency;
     let found = room.filter(is_so_much).or_else(|| longest.filter(is_so_much));
     found.or_else(|| ranges().filter(is_so_much)).map(|(what, time)| (what, time / latency))
@@ -231,16 +231,10 @@ fn stands_still(summary: &Summary) -> bool {
 
 /// What requests wait for that wait in a part, as the object of a sentence.
 fn waiting_in(part: &str, summary: &Summary) -> String {
-    match part {
-        "fetch" if stands_still(summary) => "for threads that stand still for index locks".into(),
-        "fetch" => "to be fetched".into(),
-        "ilock" => "for index locks".into(),
-        "lock" => "for locks".into(),
-        "waitlist" => "for those before them, on their cacheline or in their block,".into(),
-        "room" => "for a reclaim to make room".into(),
-        "cache" => "for the data cache".into(),
-        _ => format!("in {part}"),
+    if part == "fetch" && stands_still(summary) {
+        return "for threads that stand still for index locks".into();
     }
+    summary.waits.get(part).map_or_else(|| format!("in {part}"), |wait| (*wait).into())
 }
 
 #[cfg(test)]
@@ -398,8 +392,15 @@ mod tests {
     /// A run in which a part, or a line, has this share of the latency; threads work a hundredth of it.
     fn with_part(part: &str, line: Option<&str>, share: f64) -> Summary {
         let group = Group { threads: 4, utilisation: 0.0025, ..Group::default() };
+        let waits = [
+            ("fetch", "to be fetched"),
+            ("ilock", "for index locks"),
+            ("room", "for a reclaim to make room"),
+            ("waitlist", "for those before them, on their cacheline or in their block,"),
+        ];
         Summary {
             iops: 1e3,
+            waits: waits.into_iter().collect(),
             breakdown: [(part, share * 1e6), ("flash", (1.0 - share) * 1e6)].into_iter().collect(),
             breakdown_queueing: line.map(|line| (line, share * 1e6)).into_iter().collect(),
             groups: [("nvmq", group)].into_iter().collect(),

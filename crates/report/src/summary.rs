@@ -152,6 +152,9 @@ pub struct Summary {
     /// Who makes room on flash, for whoever says what requests wait for; not in a file.
     #[serde(skip)]
     pub room: Room,
+    /// What requests wait for that wait in the parts that threads work on, after "Requests wait"; not in a file.
+    #[serde(skip)]
+    pub waits: Named<&'static str>,
 }
 
 /// Who makes room on flash, and where requests wait for it.

@@ -82,6 +82,7 @@ pub fn combined(phases: &[Summary], pages: FlashPages) -> Summary {
         samples: Vec::new(),
         samples_cut: false,
         room: last.room,
+        waits: last.waits,
         steady_state: last.steady_state.as_ref().map(|_| shares.steady_state()),
         // These are counted from the run's beginning, or are the drive's: the last phase has them all.
         digest: last.digest,

@@ -1,10 +1,10 @@
 //! The parts of a latency: their places in the meter's sums, and what an architecture calls those that it has.
 
-use firmware::architecture::Architecture;
+use firmware::architecture::{Architecture, NamedPart};
 use firmware::{LatencyPart, PartCounts, Wait};
 
 /// How many places there are.
-pub(crate) const PARTS: usize = 10;
+pub(crate) const PARTS: usize = OWN + LatencyPart::OWN_MAX;
 
 pub(crate) const FETCH: usize = 0;
 pub(crate) const NVMQ: usize = 1;
@@ -16,6 +16,8 @@ pub(crate) const FLASH: usize = 6;
 pub(crate) const DMA: usize = 7;
 pub(crate) const QUEUEING: usize = 8;
 pub(crate) const COMPLETION: usize = 9;
+/// The first of an architecture's own.
+const OWN: usize = 10;
 
 /// The place of what firmware threads work on; none of work beside requests.
 pub(crate) fn place_of(part: LatencyPart) -> Option<usize> {
@@ -26,6 +28,7 @@ pub(crate) fn place_of(part: LatencyPart) -> Option<usize> {
         LatencyPart::Cache => Some(CACHE),
         LatencyPart::Trans => Some(TRANS),
         LatencyPart::Fcmd => Some(FCMD),
+        LatencyPart::Own(number) => Some(OWN + usize::from(number)),
         LatencyPart::Other => None,
     }
 }
@@ -46,11 +49,14 @@ pub(crate) struct LatencyParts(Vec<(usize, &'static str)>);
 impl LatencyParts {
     /// Of an architecture that runs so many of each part.
     pub(crate) fn of(architecture: &dyn Architecture, counts: PartCounts) -> Self {
-        let is_there = |part| part != LatencyPart::Cache || counts.cache > 0;
-        let firmware = architecture.latency_parts().iter().filter(|(part, _)| is_there(*part));
-        let firmware = firmware.filter_map(|&(part, name)| Some((place_of(part)?, name)));
+        let is_there = |known: &&NamedPart| known.part != LatencyPart::Cache || counts.cache > 0;
+        let firmware = architecture.latency_parts().iter().filter(is_there);
+        let firmware = firmware.filter_map(|known| Some((place_of(known.part)?, known.name)));
         let hardware = [(FLASH, "flash"), (DMA, "dma"), (QUEUEING, "queueing"), (COMPLETION, "completion")];
-        LatencyParts(firmware.chain(hardware).collect())
+        let parts: Vec<_> = firmware.chain(hardware).collect();
+        let beyond = parts.iter().find(|(place, _)| *place >= PARTS).map(|(_, name)| name);
+        assert_eq!(beyond, None, "an architecture has at most {} parts of its own", LatencyPart::OWN_MAX);
+        LatencyParts(parts)
     }
 
     /// Places and names, in the order a request meets them.

@@ -17,7 +17,7 @@ use units::{Lpn, Span, StageId, Time};
 #[cfg(test)]
 mod tests;
 
-/// A command under way, in three lines of this machine's memory.
+/// A command under way, in four lines of this machine's memory.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 struct Live {
@@ -29,6 +29,8 @@ struct Live {
     /// Its last turn at a thread that does nothing but hold locks.
     locking: Times,
 }
+
+const _: () = assert!(size_of::<Live>() == 256, "a part more is a line more");
 
 /// Time of a command that counts as a part's.
 #[derive(Clone, Copy, Debug, Default)]

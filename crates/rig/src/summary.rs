@@ -109,6 +109,7 @@ pub(crate) fn summarise(
     };
     add_sums(&mut summary, labels, &counts.sums);
     summary.room = Room { owners: labels.parts.trans, parts: meter.latency.of_room() };
+    summary.waits = labels.architecture.latency_parts().iter().map(|part| (part.name, part.wait)).collect();
     if let Some(locks) = &mut summary.locks {
         locks.line_mean = mean(counts.lock_line, counts.lock_turns);
         locks.turn_mean = mean(counts.lock_turn, counts.lock_turns);

@@ -1,4 +1,4 @@
-//! Which groups of threads an architecture has, and how many threads are in each.
+//! Which groups of threads an architecture has, how many threads are in each, and what the parts of a latency are called that they work on.
 
 use crate::{LatencyPart, SettingsError};
 
@@ -87,6 +87,24 @@ impl ThreadGroup {
             _ => format!("{} to {}", self.least, self.most),
         };
         if self.reason.is_empty() { range } else { format!("{range}: {}", self.reason) }
+    }
+}
+
+/// A part of a request's latency that threads of an architecture work on, as it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NamedPart {
+    /// Which.
+    pub part: LatencyPart,
+    /// Its name: where the time went, and `breakdown` in the summary.
+    pub name: &'static str,
+    /// What a request waits for that waits in it, after "Requests wait".
+    pub wait: &'static str,
+}
+
+impl NamedPart {
+    /// A part of such a name.
+    pub const fn new(part: LatencyPart, name: &'static str, wait: &'static str) -> Self {
+        NamedPart { part, name, wait }
     }
 }
 

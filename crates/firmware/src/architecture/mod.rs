@@ -10,7 +10,7 @@ mod pipessd;
 mod staff;
 mod tradition;
 
-pub use groups::{THREADS_MAX, ThreadCounts, ThreadGroup};
+pub use groups::{NamedPart, THREADS_MAX, ThreadCounts, ThreadGroup};
 pub use layout::{Hardware, Link, LinkDeal, Placement, PlacementError, PowerWatch};
 
 use crate::spares::needs;
@@ -83,16 +83,9 @@ pub trait Architecture: Sync {
     fn summary(&self) -> &'static str;
     /// Its groups of threads, in the order a request meets them.
     fn groups(&self) -> &'static [ThreadGroup];
-    /// The parts of a request's latency that its threads work on, each with its name, in the order a request meets them.
-    fn latency_parts(&self) -> &'static [(LatencyPart, &'static str)] {
-        &[
-            (LatencyPart::Fetch, "fetch"),
-            (LatencyPart::Nvmq, "nvmq"),
-            (LatencyPart::Ilock, "ilock"),
-            (LatencyPart::Cache, "cache"),
-            (LatencyPart::Trans, "trans"),
-            (LatencyPart::Fcmd, "fcmd"),
-        ]
+    /// The parts of a request's latency that its threads work on, in the order a request meets them.
+    fn latency_parts(&self) -> &'static [NamedPart] {
+        LATENCY_PARTS
     }
     /// How many of each part its threads run, given threads and locks.
     fn parts(&self, settings: &Settings) -> PartCounts;
@@ -166,6 +159,16 @@ pub trait Architecture: Sync {
     /// Draws the device. `prepare` is called once the tables are laid out and before any stage reads them: preconditioning.
     fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError>;
 }
+
+/// Those of DeepFlash, and of whoever runs its parts.
+const LATENCY_PARTS: &[NamedPart] = &[
+    NamedPart::new(LatencyPart::Fetch, "fetch", "to be fetched"),
+    NamedPart::new(LatencyPart::Nvmq, "nvmq", "in nvmq"),
+    NamedPart::new(LatencyPart::Ilock, "ilock", "for index locks"),
+    NamedPart::new(LatencyPart::Cache, "cache", "for the data cache"),
+    NamedPart::new(LatencyPart::Trans, "trans", "in trans"),
+    NamedPart::new(LatencyPart::Fcmd, "fcmd", "in fcmd"),
+];
 
 /// Locks where instances share ranges, buffer and mapping.
 const REGIONS: &str = "lock.regions";

@@ -6,7 +6,9 @@
 //!                                     channels
 //! ```
 
-use super::{Architecture, DrawError, Drawing, Hardware, LINES_PER_LOCK, LinkDeal, Materials, OF_PARTS, ThreadGroup};
+use super::{
+    Architecture, DrawError, Drawing, Hardware, LINES_PER_LOCK, LinkDeal, Materials, NamedPart, OF_PARTS, ThreadGroup,
+};
 use crate::stages::dies::DieLines;
 use crate::stages::pipessd::event::EventLine;
 use crate::stages::pipessd::fetch::{self, Fetcher};
@@ -32,6 +34,14 @@ const GROUPS: &[ThreadGroup] = &[
     ThreadGroup::new("ftl", 1, LatencyPart::Trans, "FTL: translation of misses, reclaim").within(1, 1, ONE),
     ThreadGroup::new("fil", 1, LatencyPart::Fcmd, "FIL: the waitlist and all flash channels").within(1, 1, ONE),
     ThreadGroup::new("post", 1, LatencyPart::Cache, "NVMe Post: the data cache and completions").within(1, 1, ONE),
+];
+
+const LATENCY_PARTS: &[NamedPart] = &[
+    NamedPart::new(LatencyPart::Fetch, "fetch", "to be fetched"),
+    NamedPart::new(LatencyPart::Trans, "ftl", "in ftl"),
+    NamedPart::new(LatencyPart::Fcmd, "fil", "in fil"),
+    NamedPart::new(LatencyPart::Ilock, "waitlist", "for those before them, on their cacheline or in their block,"),
+    NamedPart::new(LatencyPart::Cache, "post", "in post"),
 ];
 
 impl Architecture for PipeSsd {
@@ -71,14 +81,8 @@ impl Architecture for PipeSsd {
     fn groups(&self) -> &'static [ThreadGroup] {
         GROUPS
     }
-    fn latency_parts(&self) -> &'static [(LatencyPart, &'static str)] {
-        &[
-            (LatencyPart::Fetch, "fetch"),
-            (LatencyPart::Trans, "ftl"),
-            (LatencyPart::Fcmd, "fil"),
-            (LatencyPart::Ilock, "waitlist"),
-            (LatencyPart::Cache, "post"),
-        ]
+    fn latency_parts(&self) -> &'static [NamedPart] {
+        LATENCY_PARTS
     }
     fn parts(&self, _settings: &Settings) -> PartCounts {
         PartCounts { nvmq: 1, ilock: 0, cache: 1, trans: 1, log: 0, bgc: 1, fcmd: 1 }

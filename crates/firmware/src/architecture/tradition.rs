@@ -6,7 +6,7 @@
 //!                          worker <-> link
 //! ```
 
-use super::{Architecture, DrawError, Drawing, Hardware, LinkDeal, Materials, OF_PARTS, POLL, ThreadGroup};
+use super::{Architecture, DrawError, Drawing, Hardware, LinkDeal, Materials, NamedPart, OF_PARTS, POLL, ThreadGroup};
 use crate::stages::Answers;
 use crate::stages::dies::DieLines;
 use crate::stages::fcmd::{self, Fcmd};
@@ -33,6 +33,14 @@ const GROUPS: &[ThreadGroup] = &[
     ThreadGroup::new("fil", 1, LatencyPart::Fcmd, "poll flash channels: one all of them, or one each").with_few(2),
 ];
 
+const LATENCY_PARTS: &[NamedPart] = &[
+    NamedPart::new(LatencyPart::Fetch, "fetch", "to be fetched"),
+    NamedPart::new(LatencyPart::Nvmq, "worker", "in worker"),
+    NamedPart::new(LatencyPart::Trans, "room", "for a reclaim to make room"),
+    NamedPart::new(LatencyPart::Ilock, "lock", "for locks"),
+    NamedPart::new(LatencyPart::Fcmd, "fil", "in fil"),
+];
+
 impl Architecture for Tradition {
     fn name(&self) -> &'static str {
         "tradition"
@@ -43,14 +51,8 @@ impl Architecture for Tradition {
     fn groups(&self) -> &'static [ThreadGroup] {
         GROUPS
     }
-    fn latency_parts(&self) -> &'static [(LatencyPart, &'static str)] {
-        &[
-            (LatencyPart::Fetch, "fetch"),
-            (LatencyPart::Nvmq, "worker"),
-            (LatencyPart::Trans, "room"),
-            (LatencyPart::Ilock, "lock"),
-            (LatencyPart::Fcmd, "fil"),
-        ]
+    fn latency_parts(&self) -> &'static [NamedPart] {
+        LATENCY_PARTS
     }
     fn parts(&self, settings: &Settings) -> PartCounts {
         let threads = &settings.threads;

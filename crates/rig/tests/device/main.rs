@@ -14,6 +14,7 @@ mod many_queues;
 mod mapping;
 mod media;
 mod optimisations;
+mod own_parts;
 mod pages;
 mod pipeline;
 mod power;

@@ -2,7 +2,7 @@
 
 use crate::configured;
 use firmware::LatencyPart;
-use firmware::architecture::{ARCHITECTURES, Architecture};
+use firmware::architecture::{ARCHITECTURES, Architecture, NamedPart};
 use host::{Pace, Phase};
 use report::{Named, Summary};
 use workload::{Arrivals, Parameters, Pattern, Recipe};
@@ -29,8 +29,8 @@ fn sum(parts: &Named<f64>, of: impl Fn(&str) -> bool) -> f64 {
 
 /// Those that run DeepFlash's parts, which have these names.
 fn of_its_parts() -> impl Iterator<Item = &'static dyn Architecture> {
-    let has = |architecture: &&dyn Architecture| architecture.latency_parts().contains(&(LatencyPart::Cache, "cache"));
-    ARCHITECTURES.iter().copied().filter(has)
+    let is_cache = |known: &NamedPart| (known.part, known.name) == (LatencyPart::Cache, "cache");
+    ARCHITECTURES.iter().copied().filter(move |architecture| architecture.latency_parts().iter().any(is_cache))
 }
 
 /// What more a read takes where flash is slower is `flash`: the wait for a die, too. Only threads that take nothing else while they wait
