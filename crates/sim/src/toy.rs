@@ -58,11 +58,13 @@ pub(crate) fn install(
     plan.install_boxed(slot, Box::new(Acts(acts)));
 }
 
-/// All that a probe is told: of turns whose, who sent the message, when it arrived, the turn began and was over, and what it is about; of
-/// notes whose, when and what. Times are in nanoseconds.
+/// A turn: whose, who sent the message, when it arrived, the turn began and was over in nanoseconds, and what it is about.
+pub(crate) type SeenTurn = (u16, Option<u16>, [u64; 3], Option<u32>);
+
+/// All that a probe is told: turns, and of notes whose, when and what.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    pub(crate) turns: Vec<(u16, Option<u16>, [u64; 3], Option<u32>)>,
+    pub(crate) turns: Vec<SeenTurn>,
     pub(crate) notes: Vec<(u16, u64, u32)>,
 }
 
