@@ -2,6 +2,9 @@
 //!
 //! Approximation: the host takes no time. It handles an interrupt and rings its doorbells at the instant they reach it.
 
+#[cfg(test)]
+mod tests;
+
 use super::patience::Patience;
 use super::rounds::{Measured, RoundsUnderWay, Steadiness};
 use super::{Doorbells, PendingInterrupts};
@@ -373,8 +376,12 @@ impl HostStage {
         turn.note_all(&mut self.driver.observer().notes);
         // Whoever reads it needs it only about right.
         self.completed.store(self.finished_before + self.driver.observer().finished, Ordering::Relaxed);
+        if !self.running {
+            // An interrupt that tells of nothing new, between two phases: the alarm stays, which is for the next one.
+            return;
+        }
         let opens = !self.opened && self.driver.results().phases.last().is_some_and(|phase| phase.opened.is_some());
-        if self.running && self.driver.finished() {
+        if self.driver.finished() {
             self.running = false;
             self.close();
             // What follows a phase that cannot be carried out is of no use to anybody.
