@@ -207,9 +207,12 @@ impl Metrics {
                 return Ok(());
             }
             client.set_read_timeout(Some(left))?;
-            match client.read(&mut request[length..])? {
-                0 => break,
-                bytes => length += bytes,
+            match client.read(&mut request[length..]) {
+                Ok(0) => break,
+                Ok(bytes) => length += bytes,
+                // A wait with a limit ends when the process was stopped and goes on (signal(7)).
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
             }
             spoke.store(true, Ordering::Release);
         }

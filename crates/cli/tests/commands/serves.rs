@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 struct Served {
     process: Child,
@@ -327,4 +329,29 @@ fn a_file_of_keys_that_others_may_read_is_warned_of() {
         assert!(error.contains("it names no host"), "it is read all the same: {error}");
     }
     std::fs::remove_dir_all(folder).expect("it is there");
+}
+
+#[test]
+fn who_asks_for_figures_is_answered_though_the_drive_was_stopped_meanwhile() {
+    let mut served = serve(&["--metrics", "127.0.0.1:0"]);
+    let page = loop {
+        let mut line = String::new();
+        assert_ne!(served.out.read_line(&mut line).expect("text"), 0, "it says where the page is");
+        if let Some(page) = line.strip_prefix("metrics") {
+            break page.trim().trim_start_matches("http://").trim_end_matches("/metrics").to_owned();
+        }
+    };
+    let mut client = TcpStream::connect(page).expect("the page is served");
+    client.write_all(b"GET ").expect("it reads");
+    // It waits for the rest by then, and is stopped before it goes on.
+    for signal in ["-STOP", "-CONT"] {
+        sleep(Duration::from_millis(300));
+        sends(&served, signal);
+    }
+    sleep(Duration::from_millis(300));
+    client.write_all(b"/metrics HTTP/1.1\r\n\r\n").expect("it reads");
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).expect("text");
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    ends(served, "-TERM");
 }

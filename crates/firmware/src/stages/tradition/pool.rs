@@ -194,12 +194,14 @@ impl Pool {
     }
 
     /// Whether workers at work have groups that reclaim may get: they fill them, or empty one. The worker that asks fills so many, and
-    /// empties none. Under the lock, so that there come to be no more of them meanwhile.
+    /// empties none. Under the lock, so that there come to be no more of them meanwhile. Where all that is laid down is gathered, what is
+    /// laid down now was a worker's when that was done, and is there to be gathered next time.
     pub(crate) fn others_have_any(&self, own: usize) -> bool {
         let (mut filled, mut emptied) = (0, 0);
+        let is_gathered = self.is_short();
         for group in self.groups.owned(0) {
             match self.groups.state(group) {
-                GroupState::Open if !self.laid_down.has(group) => filled += 1,
+                GroupState::Open if is_gathered || !self.laid_down.has(group) => filled += 1,
                 GroupState::Victim => emptied += 1,
                 _ => {}
             }
@@ -264,11 +266,32 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tables::sample::{self, in_turn};
 
     #[test]
     fn as_many_victims_as_spare_groups_allow() {
         let of = |spares, filled, lost| Means { victims: 16, spares, filled }.victims(lost);
         assert_eq!((of(1_000, 32, 0), of(1_000, 2, 0), of(40, 32, 0), of(3, 32, 0)), (16, 2, 10, 1));
         assert_eq!((of(40, 32, 8), of(40, 32, 50)), (8, 1), "groups that are used no more are not spare");
+    }
+
+    /// A worker may come to stand still while another looks what room there is.
+    #[test]
+    fn what_is_laid_down_after_all_was_gathered_is_room_that_others_have() {
+        let (drive, settings) = (sample::drive([2, 1, 8, 8], 32, |_| {}), sample::settings(1));
+        for free in [1, 4] {
+            let tables = sample::tables(&drive, &settings);
+            (free..16).for_each(|group| tables.groups.set_state(group, GroupState::Closed));
+            let means = Means { victims: 1, spares: 4, filled: 2 };
+            let pool = Pool::new(&mut Blueprint::default(), &tables, 1, 2, means);
+            assert_eq!(pool.is_short(), free < RESERVED_GROUPS);
+            let (group, _) = in_turn(|turn| pool.take(turn, 1, 2)).expect("one is free");
+            pool.gather();
+            assert!(pool.others_have_any(0) && !pool.others_have_any(1));
+            pool.laid_down().put(1, (group, 3));
+            assert_eq!(pool.others_have_any(0), pool.is_short(), "else nobody gathers it");
+            pool.gather();
+            assert!(pool.has_halves() && !pool.others_have_any(0));
+        }
     }
 }

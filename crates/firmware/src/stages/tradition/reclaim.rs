@@ -16,8 +16,8 @@
 //! that there is, half-filled groups first, is the reclaim's until as many are free again; no command goes on before. So that it is, a
 //! worker *lays down* the groups that it fills wherever it stands still, with nothing to do or until it has a lane, and picks them up when
 //! it goes on; what is gathered meanwhile is its own no more. If all that does not even do for the group with the fewest valid pages,
-//! reclaim waits for workers that are at a page or empty another victim: they stand still soon. Where there is none the drive takes no
-//! more writes; reads go on.
+//! reclaim waits for workers that are at a page or empty another victim: they stand still soon, or do by now. Where there is none the
+//! drive takes no more writes; reads go on.
 
 use super::worker::{Step, Worker};
 use crate::message::*;
