@@ -84,8 +84,8 @@ impl Bench {
     }
 }
 
-/// On threads the link may post a completion between the host's taking of the interrupt before it and the host's look at the queue. The host
-/// finds it there all the same, and its own interrupt tells of nothing when it comes.
+/// On threads the link may post a completion between the host's taking of the interrupt before it and its look at the queue. The host finds
+/// it there all the same, and the interrupt that tells of it has nothing to tell when it comes.
 #[test]
 fn an_interrupt_after_the_end_of_a_phase_does_not_put_the_next_one_off() {
     let mut bench = Bench::new(vec![phase("one"), phase("two")]);
