@@ -65,7 +65,7 @@ pub struct EnergyPrices {
 ///
 /// A message is a cache line that its sender writes and its receiver fetches. So it waits in the inbox from the moment it is
 /// sent, and the thread that takes it waits for the line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hops {
     /// Fetching a message of another stage of the same core.
     pub same_core: Span,
