@@ -53,6 +53,9 @@ pub(crate) struct CheckArguments {
     /// The firmware has its usual settings, not drawn ones
     #[arg(long)]
     plain: bool,
+    /// Turns come amid turns, as on threads, in an order drawn from the seed; otherwise as virtual time has them
+    #[arg(long)]
+    interleaved: bool,
     /// Plants a bug (`list mutations`): what a check is to find
     #[arg(long, value_name = "NAME")]
     mutation: Option<String>,
@@ -248,6 +251,7 @@ impl CheckArguments {
             cuts: self.cuts.map_or(usual.cuts, |cuts| cuts as u32),
             one_queue: self.one_queue,
             plain: self.plain,
+            interleaved: self.interleaved,
             mutation,
             ..usual
         }

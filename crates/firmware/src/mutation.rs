@@ -24,10 +24,14 @@ impl Planted {
         let planted = |architecture: &&dyn Architecture| {
             let is_this = |(mutation, _): &&(Mutation, u64)| *mutation == self.mutation;
             let found = architecture.planted().iter().find(is_this);
-            found.map(|(_, first)| Seeds::of(architecture.name(), *first))
+            found.map(|(_, first)| self.seeds(architecture.name(), *first))
         };
-        let default = Seeds::of(DEFAULT.name(), self.first_seed);
+        let default = self.seeds(DEFAULT.name(), self.first_seed);
         std::iter::once(default).chain(ARCHITECTURES.iter().filter_map(planted)).collect()
+    }
+
+    fn seeds(&self, architecture: &'static str, first: u64) -> Seeds {
+        Seeds { architecture, first, count: 16, interleaved: self.mutation.concerns_orders() }
     }
 }
 
@@ -40,19 +44,16 @@ pub struct Seeds {
     pub first: u64,
     /// How many.
     pub count: u64,
+    /// Whether turns have to come amid turns.
+    pub interleaved: bool,
 }
 
 impl fmt::Display for Seeds {
     /// The flags of `check` that try them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Seeds { architecture, first, count } = self;
-        write!(f, "--architecture {architecture} --seed {first} --runs {count}")
-    }
-}
-
-impl Seeds {
-    fn of(architecture: &'static str, first: u64) -> Self {
-        Seeds { architecture, first, count: 16 }
+        let Seeds { architecture, first, count, interleaved } = self;
+        write!(f, "--architecture {architecture} --seed {first} --runs {count}")?;
+        if *interleaved { write!(f, " --interleaved") } else { Ok(()) }
     }
 }
 
@@ -130,6 +131,8 @@ mutations! {
     PairUnforced "pair-unforced" 16;
     /// NVMQ stores what the Write of a fused pair writes though the Compare has failed
     WriteAnyway "write-anyway" 0;
+    /// NVMQ claims an entry in two steps: it looks which is next, and then says that it has that one
+    ClaimInSteps "claim-in-steps" 0;
 }
 
 impl Mutation {
@@ -156,6 +159,11 @@ impl Mutation {
     /// Whether it is a bug of what is done when the power fails and capacitors keep the buffer.
     pub fn concerns_protection(self) -> bool {
         matches!(self, Mutation::DrainHalf | Mutation::EraseAnyway)
+    }
+
+    /// Whether only an order of turns finds it that virtual time does not have.
+    pub fn concerns_orders(self) -> bool {
+        self == Mutation::ClaimInSteps
     }
 
     /// Whether this superseded page is not taken off its group's valid pages.

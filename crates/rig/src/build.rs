@@ -6,6 +6,7 @@ use crate::hardware::{
     Apart, ChannelStage, ChannelWays, Doorbells, FrontStage, HostStage, Ledger, LinkStage, LinkTiming, MediaTally,
     PowerStage, Tally, Upsets,
 };
+use crate::interleaving::Interleaving;
 use crate::links::Links;
 use crate::media_file::{MediaFile, MediaFileError};
 use crate::needs::longest_step;
@@ -25,7 +26,7 @@ use nvme::{
     Role, Transport,
 };
 
-use stage::Stage;
+use stage::{Stage, Watch};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
@@ -109,6 +110,8 @@ pub struct Device {
     pub cuts: Option<PowerCuts>,
     /// Whether dies tell when they were busy, for a time line.
     pub narrate: bool,
+    /// The order of its turns, where a check runs it in one that only threads show.
+    pub interleaving: Option<Interleaving>,
 }
 
 /// A device that cannot be built.
@@ -295,7 +298,9 @@ impl Device {
         let shape = DriveShape { bad_blocks, erases_max, protected, keeps_journal, ..self.drive.clone() };
         let drive = Arc::new(Drive::new(shape, 0)?);
         let (settings, placement, link_threads) = (self.settings, self.placement.clone(), self.link_threads);
-        let materials = Materials { drive: drive.clone(), settings, placement, link_threads };
+        let interleaver = self.interleaving.as_ref().map(|order| order.interleaver.clone());
+        let watch = interleaver.map(|interleaver| interleaver as Arc<dyn Watch>);
+        let materials = Materials { drive: drive.clone(), settings, placement, link_threads, watch };
         let draw = || self.architecture.draw(materials, &mut |tables| prepare(&drive, tables));
         let drawing = stage::with_memory(draw)??;
         if let Some(power) = &self.power {

@@ -18,6 +18,7 @@ mod events;
 mod failures;
 mod hardware;
 mod health;
+mod interleaving;
 mod kept_namespaces;
 mod latency;
 mod links;
@@ -42,6 +43,7 @@ mod worlds;
 
 pub use build::{BuildError, Controller, Device};
 pub use hardware::{LinkTiming, Unanswered};
+pub use interleaving::Interleaving;
 pub use media_file::{MediaFileError, Refusal};
 pub use meter::{Breakdown, Step};
 pub use plan::PlanError;

@@ -30,6 +30,7 @@ impl Resolved {
             link: self.device.link,
             controller: Controller { arbitration, shares, coalescing },
             link_threads: 1,
+            interleaving: None,
             settings: self.settings,
             placement: self.placement.clone(),
             precondition: Precondition { fill: self.precondition, seed: self.seed },

@@ -6,7 +6,7 @@ mod tests;
 use crate::build::Device;
 use crate::hardware::{ChannelStage, ChannelWays, Fate, Ledger, MediaTally, Upsets};
 use crate::power::Drained;
-use crate::session::{SessionError, cut_channels};
+use crate::session::SessionError;
 use firmware::boot::{self, Boot, BootDrawing};
 use firmware::{Drive, Tables};
 use flash::{Channel, Contents};
@@ -120,7 +120,11 @@ pub(crate) fn recover(
             dropped: found.dropped,
         }
     });
-    let contents = cut_channels(&mut sim, &ids, now, fate);
+    let cut = |&id: &StageId| {
+        let stage = sim.stage_mut(id).inspect_mut().and_then(|stage| stage.downcast_mut::<ChannelStage>());
+        stage.expect("it was installed there").cut(now, fate)
+    };
+    let contents = ids.iter().map(cut).collect();
     Ok(match up {
         Some(recovery) => Outcome::Up(contents, recovery),
         None => Outcome::Cut(contents),

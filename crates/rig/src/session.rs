@@ -3,6 +3,7 @@
 mod agree;
 mod drain;
 mod error;
+mod world;
 
 use crate::array::{journal_erases, media_summary, space, wear};
 use crate::build::{Built, Device, Prepared, Risen};
@@ -19,7 +20,7 @@ use firmware::{Counter, Drive, Firmware, Frames, Tables};
 use flash::{Contents, Oob, Usage};
 use host::{MediaFailure, Phase};
 use report::Summary;
-use sim::{CoreUsage, Processor, Sim, StageUsage};
+use sim::{CoreUsage, Processor, StageUsage};
 use stage::{Place, Stage};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -33,6 +34,7 @@ pub(crate) use agree::check_ended;
 pub use error::SessionError;
 
 use agree::{ErasesAhead, check_tables, entry_at, holds};
+use world::World;
 
 /// A round of a phase: what there was at its ends, and what the meter counted between them.
 struct Round {
@@ -64,9 +66,9 @@ pub(crate) struct Remains {
     pub(crate) drained: Option<Drained>,
 }
 
-/// A run in virtual time.
+/// A run in virtual time, or in an order that only threads show.
 pub struct Session {
-    sim: Sim<Firmware, Meter>,
+    world: World,
     tables: Arc<Tables>,
     drive: Arc<Drive>,
     channels: Vec<StageId>,
@@ -115,20 +117,25 @@ impl Session {
         let Built { blueprint, tables, drive, ledger, media, host, link, watch, channels, parts, .. } = built;
         let core = |place| if let Place::Core(core) = place { Some(core) } else { None };
         let places: Vec<Option<CoreId>> = blueprint.parts().iter().map(|part| core(part.place)).collect();
-        let mut meter = Meter::new(
-            &parts,
-            device.architecture.groups(),
-            LatencyParts::of(device.architecture, device.settings.parts),
-            device.drive.queues as usize,
-            device.depth as usize,
-            events_max,
-        );
-        meter.samples = device.series.map(|interval| Box::new(Samples::new(interval, &parts, &places)));
-        let sim = if device.audits() { Sim::counting } else { Sim::with_probe };
-        let sim = sim(blueprint, processor, meter);
+        let meter = || {
+            let mut meter = Meter::new(
+                &parts,
+                device.architecture.groups(),
+                LatencyParts::of(device.architecture, device.settings.parts),
+                device.drive.queues as usize,
+                device.depth as usize,
+                events_max,
+            );
+            meter.samples = device.series.map(|interval| Box::new(Samples::new(interval, &parts, &places)));
+            meter
+        };
+        let world = match &device.interleaving {
+            Some(interleaving) => World::interleaved(blueprint, interleaving),
+            None => World::virtual_time(blueprint, processor, meter(), device.audits()),
+        };
         let pages = drive.pages();
         let mut session = Session {
-            sim,
+            world,
             tables,
             drive,
             channels,
@@ -153,7 +160,7 @@ impl Session {
 
     /// What happened to the sub-requests of a pipeline so far, as many steps as events are kept.
     pub fn steps(&self) -> &[Step] {
-        &self.sim.probe().steps
+        &self.world.sim().probe().steps
     }
 
     /// Runs the next phase and sums it up; nothing if all are over.
@@ -164,10 +171,10 @@ impl Session {
 
     fn run_phase(&mut self) -> Result<Summary, SessionError> {
         let mut before = self.snapshot();
-        self.sim.probe_mut().begin_phase();
+        self.world.sim_mut().probe_mut().begin_phase();
         let mut rounds: VecDeque<Round> = VecDeque::new();
         loop {
-            if !self.sim.run() {
+            if !self.world.sim_mut().run() {
                 return Err(self.stuck());
             }
             let mut ledger = self.ledger.lock().expect("nobody panics with the ledger");
@@ -176,16 +183,16 @@ impl Session {
                 Some(Halt::Opened) => {
                     drop(ledger);
                     before = self.snapshot();
-                    self.sim.probe_mut().reset(before.at);
+                    self.world.sim_mut().probe_mut().reset(before.at);
                 }
                 Some(halt @ (Halt::Round | Halt::Closed)) => {
                     drop(ledger);
                     let after = self.snapshot();
                     if halt == Halt::Closed {
-                        self.sim.probe_mut().close(after.at);
+                        self.world.sim_mut().probe_mut().close(after.at);
                     }
                     rounds.push_back(Round {
-                        counted: self.sim.probe_mut().take_window(),
+                        counted: self.world.sim_mut().probe_mut().take_window(),
                         before,
                         after: after.clone(),
                     });
@@ -199,12 +206,12 @@ impl Session {
                     drop(ledger);
                     judge(&outcome)?;
                     let mut after = self.snapshot();
-                    self.sim.probe_mut().close(after.at);
+                    self.world.sim_mut().probe_mut().close(after.at);
                     if let Some(last) = rounds.back() {
                         after = last.after.clone();
                         // What completed after the last round does not count.
-                        self.sim.probe_mut().take_window();
-                        rounds.iter().for_each(|round| self.sim.probe_mut().add_window(&round.counted));
+                        self.world.sim_mut().probe_mut().take_window();
+                        rounds.iter().for_each(|round| self.world.sim_mut().probe_mut().add_window(&round.counted));
                         before = rounds.swap_remove_front(0).expect("there is one").before;
                     }
                     return Ok(self.sum_up(&before, &after, &outcome));
@@ -236,7 +243,7 @@ impl Session {
     /// Runs what is left of the phases without summing them up, but nothing that is due at `end` or later; how many phases ended.
     pub(crate) fn run_before(&mut self, end: Time) -> Result<usize, SessionError> {
         let mut ended = 0;
-        while self.sim.run_before(end) {
+        while self.world.run_before(end) {
             let mut ledger = self.ledger.lock().expect("nobody panics with the ledger");
             match ledger.halt.take().filter(|_| ledger.fault.is_none()) {
                 Some(Halt::Finished) => {
@@ -256,7 +263,7 @@ impl Session {
                 }
             }
         }
-        if self.left > 0 && self.sim.now() < end {
+        if self.left > 0 && self.world.now() < end {
             return Err(self.stuck());
         }
         Ok(ended)
@@ -267,8 +274,8 @@ impl Session {
     /// # Errors
     /// What the host saw before was wrong, or the energy that protects the buffer did not last.
     pub(crate) fn cut(mut self, fate: &mut dyn FnMut() -> Fate) -> Result<Remains, SessionError> {
-        let now = self.sim.now();
-        let host = host_of(&mut self.sim, self.host);
+        let now = self.world.now();
+        let host: &mut HostStage = self.world.inspect_mut(self.host);
         let LastWords { problems, first_problem, .. } = host.last_words();
         if let Some(wrong) = wrong(None, problems, first_problem.as_ref()) {
             return Err(wrong);
@@ -280,9 +287,10 @@ impl Session {
             let what = format!("the energy was used up before the buffer was on flash: {drained:?}");
             return Err(SessionError::Invariant(what));
         }
-        let now = self.sim.now();
-        let contents = cut_channels(&mut self.sim, &self.channels, now, fate);
-        Ok(Remains { contents, host: self.sim.into_stage(self.host), spoiled, drained })
+        let now = self.world.now();
+        let mut cut = |&id: &StageId| self.world.inspect_mut::<ChannelStage>(id).cut(now, fate);
+        let contents = self.channels.iter().map(&mut cut).collect();
+        Ok(Remains { contents, host: self.world.into_stage(self.host), spoiled, drained })
     }
 
     /// Cuts the power now, tearing whatever flash was doing, and switches the drive on again: what recovery did.
@@ -303,13 +311,13 @@ impl Session {
     fn give_up_lost(&mut self) {
         let (media, drive) = (self.media.clone(), self.drive.clone());
         let is_lost = |device, page: u64| has_lost(&media, &drive, device, page * 8..(page + 1) * 8);
-        host_of(&mut self.sim, self.host).give_up(is_lost);
+        self.world.inspect_mut::<HostStage>(self.host).give_up(is_lost);
     }
 
     /// Checks that a command ended with a media error only where a page of it is lost, or where it was to write to a drive that takes no
     /// more writes, as a read with force unit access may have to. `seen` of them were checked before; how many there are now.
     pub(crate) fn check_media_errors(&self, seen: usize) -> Result<usize, SessionError> {
-        let failures = inspect::<HostStage>(&self.sim, self.host).media_failures();
+        let failures = self.world.inspect::<HostStage>(self.host).media_failures();
         for failure in &failures[seen..] {
             let MediaFailure { kind, device, lba, sectors, ref ranges, through } = *failure;
             let writes = through || !matches!(kind, IoKind::Read | IoKind::Compare | IoKind::Verify);
@@ -345,12 +353,12 @@ impl Session {
 
     /// Groups that were moved because they wore little, since the drive was switched on.
     pub(crate) fn levelled(&self) -> u64 {
-        self.meter().window.counts.sums.get(Counter::Levelled)
+        self.world.sums().get(Counter::Levelled)
     }
 
     /// Whether a die erases.
     pub(crate) fn is_erasing(&self) -> bool {
-        self.channels().any(|channel| !channel.being_erased(self.sim.now()).is_empty())
+        self.channels().any(|channel| !channel.being_erased(self.world.now()).is_empty())
     }
 
     /// Whether a die erases a page whose logical page is mapped to a place that is not programmed yet. No correct firmware does that.
@@ -358,7 +366,7 @@ impl Session {
         let channels: Vec<&ChannelStage> = self.channels().collect();
         let geometry = channels[0].contents().geometry();
         let held = |ppn| entry_at(&channels, ppn);
-        let erased = channels.iter().flat_map(|channel| channel.being_erased(self.sim.now()));
+        let erased = channels.iter().flat_map(|channel| channel.being_erased(self.world.now()));
         let mut pages = erased.flat_map(|block| {
             let pages = geometry.shape().pages_per_block;
             (block.0 * pages..(block.0 + 1) * pages).map(Ppn)
@@ -372,18 +380,18 @@ impl Session {
 
     /// The time of the last event.
     pub(crate) fn now(&self) -> Time {
-        self.sim.now()
+        self.world.now()
     }
 
     /// Pages of which no read has said yet what they hold since the power was cut.
     pub(crate) fn uncertain(&self) -> usize {
-        inspect::<HostStage>(&self.sim, self.host).uncertain()
+        self.world.inspect::<HostStage>(self.host).uncertain()
     }
 
     /// Verifies, Writes Uncorrectable and Copies of this host that are over, fused pairs that were carried out and those of which nothing
     /// was, and commands that failed because blocks were unreadable.
     pub(crate) fn carried(&self) -> [u64; 6] {
-        let host = inspect::<HostStage>(&self.sim, self.host);
+        let host = self.world.inspect::<HostStage>(self.host);
         let [verifies, spoils, copies] =
             [IoKind::Verify, IoKind::WriteUncorrectable, IoKind::Copy].map(|kind| host.over(kind));
         let [pairs, aborted] = host.pairs();
@@ -392,17 +400,17 @@ impl Session {
 
     fn stuck(&self) -> SessionError {
         let fault = self.ledger.lock().expect("nobody panics with the ledger").fault;
-        stands_still(fault, inspect::<HostStage>(&self.sim, self.host).last_words(), self.sim.now())
+        stands_still(fault, self.world.inspect::<HostStage>(self.host).last_words(), self.world.now())
     }
 
     fn sum_up(&self, before: &Snapshot, after: &Snapshot, outcome: &PhaseOutcome) -> Summary {
-        let mut summary = summarise(&self.labels, &self.parts, &self.places, before, after, outcome, &self.sim);
-        summary.digest = Some(format!("{:016x}", self.sim.digest()));
+        let mut summary = summarise(&self.labels, &self.parts, &self.places, before, after, outcome, self.world.sim());
+        summary.digest = Some(format!("{:016x}", self.world.digest()));
         summary.wear = Some(wear(&self.tables));
         summary.space = Some(space(&self.tables, self.pages));
         add_journal_wear(&mut summary, &self.tables);
         summary.media = self.fails.then(|| media_summary(after.media.since(before.media), outcome, &self.tables));
-        if let Some(samples) = &self.sim.probe().samples {
+        if let Some(samples) = &self.world.sim().probe().samples {
             summary.samples = samples.of(&outcome.results, after.at);
             summary.samples_cut = samples.are_cut(&outcome.results, after.at);
         }
@@ -410,18 +418,18 @@ impl Session {
     }
 
     fn channels(&self) -> impl Iterator<Item = &ChannelStage> {
-        self.channels.iter().map(|&id| inspect::<ChannelStage>(&self.sim, id))
+        self.channels.iter().map(|&id| self.world.inspect::<ChannelStage>(id))
     }
 
     fn snapshot(&mut self) -> Snapshot {
-        let now = self.sim.now();
-        self.sim.probe_mut().count_waits(now);
+        let now = self.world.now();
+        self.world.sim_mut().probe_mut().count_waits(now);
         Snapshot {
             at: now,
-            stages: self.sim.stages().collect(),
-            cores: self.sim.cores().collect(),
+            stages: self.world.sim().stages().collect(),
+            cores: self.world.sim().cores().collect(),
             channels: self.channels().map(|channel| channel.usage_at(now)).collect(),
-            link: inspect::<LinkStage>(&self.sim, self.link).usage(),
+            link: self.world.inspect::<LinkStage>(self.link).usage(),
             media: self.media.counts(),
             wall: Instant::now(),
         }
@@ -453,12 +461,12 @@ impl Session {
 
     /// The digest of the run so far.
     pub fn digest(&self) -> u64 {
-        self.sim.digest()
+        self.world.digest()
     }
 
     /// Events of virtual time so far: what the simulator's speed is counted in.
     pub fn events(&self) -> u64 {
-        self.sim.events()
+        self.world.sim().events()
     }
 
     /// Requests completed so far, warm-up included, for whoever watches from another thread.
@@ -468,12 +476,12 @@ impl Session {
 
     /// Turns of all stages so far.
     pub fn turns(&self) -> u64 {
-        self.sim.stages().map(|stage| stage.turns).sum()
+        self.world.sim().stages().map(|stage| stage.turns).sum()
     }
 
     /// What a time line is made of.
     pub(crate) fn meter(&self) -> &Meter {
-        self.sim.probe()
+        self.world.sim().probe()
     }
 
     /// Group and name of each stage.
@@ -528,27 +536,4 @@ fn has_lost(media: &MediaTally, drive: &Drive, namespace: u16, sectors: Range<u6
     }
     let page_of = |sector| drive.page_of(space.base.0 + sector).0;
     (page_of(sectors.start)..=page_of(sectors.end - 1)).any(|page| media.is_lost(Lpn(page)))
-}
-
-/// What every flash channel holds when the power is cut now.
-pub(crate) fn cut_channels<P: stage::Probe<Firmware>>(
-    sim: &mut Sim<Firmware, P>,
-    channels: &[StageId],
-    now: Time,
-    fate: &mut dyn FnMut() -> Fate,
-) -> Vec<Contents> {
-    let cut = |&id: &StageId| {
-        let stage = sim.stage_mut(id).inspect_mut().and_then(|stage| stage.downcast_mut::<ChannelStage>());
-        stage.expect("the rig installed it there").cut(now, fate)
-    };
-    channels.iter().map(cut).collect()
-}
-
-fn host_of(sim: &mut Sim<Firmware, Meter>, host: StageId) -> &mut HostStage {
-    let stage = sim.stage_mut(host).inspect_mut().and_then(|stage| stage.downcast_mut());
-    stage.expect("the rig installed it there")
-}
-
-fn inspect<S: 'static>(sim: &Sim<Firmware, Meter>, id: StageId) -> &S {
-    sim.stage(id).inspect().and_then(|stage| stage.downcast_ref()).expect("the rig installed it there")
 }

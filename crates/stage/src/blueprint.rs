@@ -92,13 +92,17 @@ pub struct Blueprint<V: Vocabulary> {
 
 impl<V: Vocabulary> Default for Blueprint<V> {
     fn default() -> Self {
-        let mut memory = SharedMemory::default();
-        let waiters = Waiters::new(&mut memory, STAGES_MAX);
-        Blueprint { parts: Vec::new(), edges: Vec::new(), memory, waiters }
+        Blueprint::on(SharedMemory::default())
     }
 }
 
 impl<V: Vocabulary> Blueprint<V> {
+    /// An empty plan of stages that share this memory, of which nothing has been handed out.
+    pub fn on(mut memory: SharedMemory) -> Self {
+        let waiters = Waiters::new(&mut memory, STAGES_MAX);
+        Blueprint { parts: Vec::new(), edges: Vec::new(), memory, waiters }
+    }
+
     /// Reserves a slot, so that stages can address each other before they exist.
     pub fn reserve<S: Stage<V> + ?Sized>(&mut self, group: &'static str, name: String, place: Place) -> Slot<S> {
         assert!(self.parts.len() < STAGES_MAX, "a blueprint has at most {STAGES_MAX} stages");

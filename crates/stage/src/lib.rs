@@ -35,7 +35,7 @@ pub use counters::Counters;
 pub use discipline::ReadyStages;
 pub use guarded::Guarded;
 pub use lock::{Acquired, Lock, Waiters};
-pub use memory::{Access, Coherence, LINE_BYTES, LineId, SharedMemory, Words};
+pub use memory::{Access, Coherence, LINE_BYTES, LineId, SharedMemory, Watch, Words};
 pub use room::{NoMemory, with_memory};
 pub use turn::{Cost, NoCoherence, Outbox, Price, Recorder, Turn};
 pub use vocabulary::{NoProbe, Probe, Stage, TurnRecord, Vocabulary};

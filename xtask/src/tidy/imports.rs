@@ -14,7 +14,7 @@ const LEVELS: &[&[&str]] = &[
     &["units"],
     &["files", "stage", "nvme", "flash", "workload"],
     &["trace", "firmware"],
-    &["sim", "threads", "host", "target", "report"],
+    &["sim", "threads", "interleave", "host", "target", "report"],
     &["rig"],
     &["lab"],
     &["abuse", "cli", "python"],
@@ -32,6 +32,7 @@ const NEVER: &[(&str, &[&str])] = &[
     ("firmware", &["rand", "rand_core", "rand_xoshiro"]),
     ("sim", &["firmware", "nvme", "flash"]),
     ("threads", &["firmware", "nvme", "flash"]),
+    ("interleave", &["firmware", "nvme", "flash"]),
 ];
 
 /// The one crate that knows everything; its tests drive whole devices.

@@ -16,6 +16,7 @@ pub use layout::{Hardware, Link, LinkDeal, Placement, PlacementError, PowerWatch
 use crate::spares::needs;
 use crate::stages::trans::working;
 use crate::{Blueprint, Drive, LatencyPart, Mutation, Needs, PartCounts, Settings, Tables, Working};
+use stage::{SharedMemory, Watch};
 use std::sync::Arc;
 use thiserror::Error;
 use units::is_called;
@@ -30,6 +31,15 @@ pub struct Materials {
     pub placement: Placement,
     /// Threads of the machine that the cores are dealt to, where each that fetches commands may have a link of its own; else one.
     pub link_threads: u16,
+    /// Who watches the memory that the stages share, if anybody does.
+    pub watch: Option<Arc<dyn Watch>>,
+}
+
+impl Materials {
+    /// An empty plan to draw on.
+    pub fn plan(&self) -> Blueprint {
+        Blueprint::on(SharedMemory::watched(self.watch.clone()))
+    }
 }
 
 /// A drawn device: the plan with the firmware installed, and slots for the hardware that the rig installs.

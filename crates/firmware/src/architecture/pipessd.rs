@@ -124,7 +124,7 @@ fn needs(drive: &Drive, tables: &Tables) -> Needs {
 }
 
 fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
-    let mut plan = Blueprint::default();
+    let mut plan = materials.plan();
     let Materials { drive, settings, .. } = materials;
     let mut tables = Tables::new(&mut plan.memory, drive, settings, settings.frames);
     if !matches!(tables.mapping, Mapping::Page(_)) {

@@ -211,7 +211,7 @@ impl Staff {
         if materials.settings.lock.forwarding && !locks_in_order {
             return Err(DrawError::NoForwarding);
         }
-        let mut plan = Blueprint::default();
+        let mut plan = materials.plan();
         let mut tables = Tables::new(&mut plan.memory, &materials.drive, &materials.settings, 0);
         let Materials { drive, settings, .. } = &materials;
         let own = |trans| (self.owner(trans), needs(drive, settings, &tables, trans));

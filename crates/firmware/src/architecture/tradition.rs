@@ -154,7 +154,7 @@ fn working(drive: &Drive, settings: &Settings, tables: &Tables) -> Working {
 }
 
 fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
-    let mut plan = Blueprint::default();
+    let mut plan = materials.plan();
     let Materials { drive, settings, placement, .. } = materials;
     let mut tables = Tables::new(&mut plan.memory, drive, settings, 0);
     if !matches!(tables.mapping, Mapping::Page(_)) {

@@ -228,6 +228,13 @@ impl Tables {
             }
         }
     }
+    /// The same as long as nobody else claims one meanwhile: a bug that is planted.
+    pub(crate) fn claim_in_steps<T>(&self, turn: &mut Turn<'_>, queue: units::QueueId, read: impl Fn(u64) -> T) -> T {
+        let line = Self::line(queue.index());
+        let next = turn.load(&self.sq_head, line);
+        turn.store(&self.sq_head, line, next + 1);
+        read(next)
+    }
     /// The entry of the buffer that a page may be in: its number modulo the buffer's size (DeepFlash §4.3).
     #[inline]
     pub(crate) fn cache_entry(&self, lpn: Lpn) -> usize {

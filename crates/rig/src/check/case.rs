@@ -28,6 +28,8 @@ pub struct Case {
     pub one_queue: bool,
     /// Whether the firmware's settings are the usual ones, and not drawn.
     pub plain: bool,
+    /// Whether turns come amid turns, as on threads, and not in the order of virtual time.
+    pub interleaved: bool,
     /// A bug that is planted.
     pub mutation: Option<Mutation>,
 }
@@ -65,7 +67,8 @@ impl Case {
         let mix = seed / ARCHITECTURES.len() as u64;
         let ios = [100, 300, 1_000, 2_000][(mix % 4) as usize];
         let cuts = 1 + (mix / 4 % 3) as u32;
-        let case = Case { seed, architecture, ios, cuts, one_queue: false, plain: false, mutation: None };
+        let case =
+            Case { seed, architecture, ios, cuts, one_queue: false, plain: false, interleaved: false, mutation: None };
         // What cuts leave behind meets further ones: after many of them a drive is in states that few do not bring about.
         let is_cut_often = case.hammers() && Draw::new(seed ^ OFTEN).within(0..=7) == 0;
         Case { cuts: if is_cut_often { CUTS_MANY } else { cuts }, ..case }
@@ -94,6 +97,9 @@ impl Case {
         }
         if let Some(mutation) = self.mutation {
             command += &format!(" --mutation {}", mutation.name());
+        }
+        if self.interleaved {
+            command += " --interleaved";
         }
         command
     }

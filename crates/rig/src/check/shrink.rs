@@ -23,6 +23,9 @@ pub fn shrink(failure: Failure) -> Failure {
 /// Simpler cases, the simplest first.
 fn candidates(case: &Case) -> Vec<Case> {
     let mut simpler = Vec::new();
+    if case.interleaved {
+        simpler.push(Case { interleaved: false, ..*case });
+    }
     if case.cuts > 1 {
         simpler.push(Case { cuts: 1, ..*case });
         simpler.push(Case { cuts: case.cuts - 1, ..*case });

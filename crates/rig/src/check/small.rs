@@ -158,6 +158,7 @@ impl Small {
                 coalescing: CoalescingSettings::NONE,
             },
             link_threads: 1,
+            interleaving: None,
             placement: self.architecture.place(settings.threads, 4).expect("four cores"),
             settings,
             precondition: Precondition { fill: self.fill, seed: self.seed },

@@ -16,7 +16,7 @@ use crate::hardware::Fate;
 use crate::power::Drained;
 use crate::recovery::Recovery;
 use crate::session::{Remains, Session, SessionError};
-use crate::{Device, Precondition};
+use crate::{Device, Interleaving, Precondition};
 use firmware::{GroupState, Mapping, MappingScheme, Mutation, Tables};
 use flash::{Contents, ErrorModel, FaultSettings, ReadRetry};
 use host::{Pace, Phase, PowerCuts};
@@ -319,6 +319,7 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
     wear_out(case, &mut device);
     charge(case, &mut device);
     device.cuts = Some(announced(case, &device, through_every));
+    device.interleaving = case.interleaved.then(|| Interleaving::of(case.seed));
     device
 }
 

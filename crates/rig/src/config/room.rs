@@ -41,7 +41,7 @@ mod tests {
         let layers = if threads.is_empty() { layers } else { layers.flag("--threads", threads).unwrap() };
         let resolved = layers.resolve().unwrap();
         let Resolved { drive, settings, placement, architecture, .. } = resolved.clone();
-        let materials = Materials { drive: Arc::new(drive), settings, placement, link_threads: 1 };
+        let materials = Materials { drive: Arc::new(drive), settings, placement, link_threads: 1, watch: None };
         let error = architecture.draw(materials, &mut |_| {}).err();
         error.map(|error| resolved.undrawable(&error).to_string())
     }

@@ -109,7 +109,7 @@ fn the_small_device_can_be_drawn_by_every_architecture() {
         }
         let resolved = layers.resolve().unwrap();
         let Resolved { drive, settings, placement, .. } = resolved.clone();
-        let materials = Materials { drive: Arc::new(drive), settings, placement, link_threads: 1 };
+        let materials = Materials { drive: Arc::new(drive), settings, placement, link_threads: 1, watch: None };
         if let Err(error) = architecture.draw(materials, &mut |_| {}) {
             panic!("{}: {}", architecture.name(), resolved.undrawable(&error));
         }

@@ -11,6 +11,9 @@ use units::{Bytes, Span};
 /// Cases that every run of the tests tries, over all architectures.
 const CASES: u64 = 154;
 
+/// The same in orders that only threads show.
+const CASES_IN_ORDERS: u64 = 77;
+
 #[test]
 fn what_was_promised_survives_power_cuts() {
     let outcome = sweep(CASES, 2, Case::of_seed, || true);
@@ -32,6 +35,28 @@ fn what_was_promised_survives_power_cuts() {
     assert_eq!(outcome.totals.len(), ARCHITECTURES.len(), "every architecture has its turn");
     for (architecture, totals) in &outcome.totals {
         assert!(totals.torn_pages > 0 && totals.erases > 0, "nothing to lose on {architecture}: {totals:?}");
+    }
+}
+
+/// The same where turns of other stages come amid turns, as on threads. Recovery is in virtual time as ever.
+#[test]
+fn what_was_promised_survives_power_cuts_in_orders_that_only_threads_show() {
+    let outcome = sweep(CASES_IN_ORDERS, 2, |seed| Case { interleaved: true, ..Case::of_seed(seed) }, || true);
+    if let Some((after, failure)) = outcome.failure {
+        panic!("after {after} cases: {failure}");
+    }
+    let all = outcome.all();
+    assert!(all.cuts >= 150 && all.erases >= 5_000, "{} cuts, {} erases", all.cuts, all.erases);
+}
+
+#[test]
+fn a_case_in_a_drawn_order_is_the_same_run_again() {
+    for seed in 0..ARCHITECTURES.len() as u64 {
+        let [one, again] = [(); 2].map(|()| {
+            let report = Case { interleaved: true, ..Case::of_seed(seed) }.run().expect("it holds");
+            format!("{report:?}")
+        });
+        assert_eq!(one, again, "seed {seed}");
     }
 }
 
@@ -111,7 +136,11 @@ fn a_checkpoint_does_not_wait_for_an_idle_drive_for_ever() {
 fn find(planted: &Planted, seeds: &Seeds) {
     let architecture = architecture::find(seeds.architecture).expect("it is listed");
     assert!(planted.mutation.is_in(architecture), "{} is not in {}", planted.name, seeds.architecture);
-    let case = |index| Case { mutation: Some(planted.mutation), ..Case::of(seeds.first + index, architecture) };
+    let case = |index| Case {
+        mutation: Some(planted.mutation),
+        interleaved: seeds.interleaved,
+        ..Case::of(seeds.first + index, architecture)
+    };
     let Some((_, failure)) = sweep(seeds.count, 2, case, || true).failure else {
         panic!("{} is not found by {seeds}", planted.name);
     };
@@ -146,7 +175,7 @@ fn the_page_has_the_seeds_of_every_planted_bug() {
     let page = include_str!("../../../../docs/durability.md");
     for planted in MUTATIONS {
         let Planted { name, summary, .. } = planted;
-        for Seeds { architecture, first, count } in planted.found() {
+        for Seeds { architecture, first, count, .. } in planted.found() {
             let row = if architecture == DEFAULT.name() {
                 format!("| `{name}` | {first} | {count} seeds | {summary} |")
             } else {
@@ -166,6 +195,16 @@ fn a_failing_case_is_made_smaller_and_still_fails() {
     let smallest = shrink(failure).case;
     assert!(smallest.plain && smallest.one_queue && smallest.ios < ios, "{smallest:?}");
     smallest.run().expect_err("it is a case that fails");
+}
+
+#[test]
+fn a_case_that_fails_in_virtual_time_too_loses_its_order() {
+    let smallest = |mutation| {
+        let case = |seed| Case { mutation: Some(mutation), interleaved: true, ..Case::of(seed, DEFAULT) };
+        shrink((0..16).find_map(|seed| case(seed).run().err()).expect("it is found")).case
+    };
+    assert!(!smallest(Mutation::FlushEarly).interleaved);
+    assert!(smallest(Mutation::ClaimInSteps).interleaved, "nobody comes between two steps of an instant");
 }
 
 /// Energy decides: with as much as is asked for the buffer is on flash, with less the drive is not built.

@@ -291,10 +291,15 @@ impl Nvmq {
                 return;
             }
             let (tables, queue) = (&self.tables, take.queue);
-            let (place, entry, tickets) = tables.claim(turn, queue, |head| {
+            let read = |head| {
                 let place = tables.place(queue, head);
                 (place, tables.entry(queue, head), tables.tickets.get(place))
-            });
+            };
+            let (place, entry, tickets) = if self.common.settings.has(Mutation::ClaimInSteps) {
+                tables.claim_in_steps(turn, queue, read)
+            } else {
+                tables.claim(turn, queue, read)
+            };
             turn.spend(Work::ParseCommand);
             turn.load(&self.tables.sq_buffer, place * ENTRY_WORDS);
             turn.prefetch(&self.tables.sq_buffer, (place + 2) * ENTRY_WORDS - 1);
