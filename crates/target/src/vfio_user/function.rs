@@ -20,6 +20,7 @@ use nvme::{
     SubmissionQueue,
 };
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use units::{HostAddress, QueueId, Time};
 
@@ -109,6 +110,15 @@ impl Function {
             scratch: Vec::new(),
             pages: Vec::new(),
         }
+    }
+
+    /// A client comes: it is given doorbells of its own. Those of before may still be mapped by who had them, and nobody looks there.
+    ///
+    /// # Errors
+    /// A system that has no memory to share.
+    pub(crate) fn renew_doorbells(&mut self) -> io::Result<()> {
+        self.doorbells = self.doorbells.anew()?;
+        Ok(())
     }
 
     /// Changes the guest's memory, and what of it the drive reaches, before it says how that went.
