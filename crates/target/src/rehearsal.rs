@@ -216,9 +216,10 @@ fn memory() -> OwnedFd {
     file
 }
 
-struct Machine {
+/// A machine with a PCIe function and no monitor.
+pub(crate) struct Machine {
     bus: Bus,
-    function: Function,
+    pub(crate) function: Function,
     memory: OwnedFd,
     tails: [u32; 2],
     heads: [u32; 2],
@@ -230,7 +231,7 @@ fn ring(queue: u16, completions: bool) -> HostAddress {
 }
 
 impl Machine {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let queues = SHAPE.pairs - 1;
         let doorbells = Doorbells::new(queues).expect("memory to share");
         Machine {
@@ -272,7 +273,7 @@ impl Machine {
         }
     }
 
-    fn submit(&mut self, world: &mut World<'_>, queue: u16, submission: Submission) {
+    pub(crate) fn submit(&mut self, world: &mut World<'_>, queue: u16, submission: Submission) {
         let tail = &mut self.tails[usize::from(queue)];
         let at = ring(queue, false) + u64::from(*tail) * SUBMISSION_BYTES;
         self.function.guest.write_words(at, &submission.0);
@@ -281,7 +282,7 @@ impl Machine {
         self.function.write_registers(world, doorbell.offset().into(), &tail.to_le_bytes());
     }
 
-    fn start(&mut self, world: &mut World<'_>) {
+    pub(crate) fn start(&mut self, world: &mut World<'_>) {
         self.function.change_memory(GuestMemory::clear);
         let everything = Access { read: true, write: true };
         let file = self.memory.try_clone().expect("a file descriptor");

@@ -506,6 +506,11 @@ impl Function {
         self.owed.push_back(Completion::new(result, head, ADMIN, command, false, status));
     }
 
+    /// Whether there is a completion for the admin queue, and room to post it.
+    pub(crate) fn has_to_pay(&self) -> bool {
+        !self.owed.is_empty() && self.is_at_work() && self.has_room(ADMIN)
+    }
+
     fn pay(&mut self) -> Result<(), Unmapped> {
         while self.has_room(ADMIN) {
             let Some(completion) = self.owed.pop_front() else { break };
