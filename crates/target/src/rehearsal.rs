@@ -87,6 +87,8 @@ pub struct Rehearsal {
     port: Port,
     subsystem: Subsystem,
     now: Time,
+    /// What the drive answers to every command.
+    answer: Status,
 }
 
 /// What happens to a machine, or what its guest does.
@@ -143,7 +145,7 @@ impl Rehearsal {
         let drive = (1..=SHAPE.pairs).map(QueueId).map(answering).collect();
         let mut port = Port::new(memory.clone(), SHAPE, line.clone());
         let subsystem = Subsystem::new(open_to_all(controller), &mut port);
-        Rehearsal { memory, line, drive, port, subsystem, now: Time::ZERO }
+        Rehearsal { memory, line, drive, port, subsystem, now: Time::ZERO, answer: Status::SUCCESS }
     }
 
     /// The drive does what it was asked, and a millisecond passes.
@@ -163,7 +165,7 @@ impl Rehearsal {
                 self.memory.read_words(run.at, &mut words);
                 let place = pair.completions.reserve(1).expect("there are as many as slots");
                 let (head, command) = (pair.submissions.head(), Submission(words).command_id());
-                let Completion(words) = Completion::new(0, head, id, command, place.phase, Status::SUCCESS);
+                let Completion(words) = Completion::new(0, head, id, command, place.phase, self.answer);
                 self.memory.write_words(place.at, &words);
             }
         }

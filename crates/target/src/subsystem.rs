@@ -480,7 +480,7 @@ impl Subsystem {
             self.own.give_back(slot);
             if self.flush_slot == Some(slot) {
                 self.flush_slot = None;
-                self.served.end(now, self.own.id(), Opcode::Flush, &completion);
+                self.take_back(now, self.own.id(), Opcode::Flush, &completion);
                 self.on_flushed(port, now, &completion);
             } else {
                 self.on_chore(&completion, now);
