@@ -40,8 +40,8 @@ pub enum DeviceEvent {
     StartOverMessages,
     /// Forget every queue and command, touch host memory no more, then call [`Controller::on_stopped`].
     Stop,
-    /// Make everything durable, then call [`Controller::on_shut_down`], or [`Controller::on_shutdown_failed`] if that
-    /// cannot be.
+    /// Make durable what was answered before this or is under way, then call [`Controller::on_shut_down`], or
+    /// [`Controller::on_shutdown_failed`] if that cannot be. Later commands ask for it themselves.
     ShutDown {
         /// The host has no time: only what was promised need be kept.
         abrupt: bool,
@@ -556,9 +556,10 @@ impl Controller {
     }
 
     /// Whether writes may complete in volatile memory now: not once the host wants it off, though it is off only when all before is
-    /// durable.
+    /// durable, and not once it shuts down, for the flush of that may cover what was answered before it alone.
     pub fn write_cache_enabled(&self) -> bool {
-        self.features.value(FeatureId::VolatileWriteCache, 0) & 1 != 0 && self.settling.is_empty()
+        let is_on = self.features.value(FeatureId::VolatileWriteCache, 0) & 1 != 0;
+        is_on && self.settling.is_empty() && self.shutdown == Shutdown::None
     }
 
     /// How long the host may be silent; `None` is for ever.

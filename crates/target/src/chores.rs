@@ -294,7 +294,7 @@ impl Subsystem {
             Errand::Flush => Opcode::Flush,
             Errand::Verify => Opcode::Verify,
         };
-        self.served.end(now, self.own.id(), opcode, completion);
+        self.take_back(now, self.own.id(), opcode, completion);
         match errand {
             Errand::Verify if std::mem::take(&mut self.chores.is_stale) => {}
             Errand::Verify => {

@@ -1,8 +1,8 @@
 //! What hosts read of the drive itself: log pages that the subsystem writes for its controllers, and health, of which it tells unasked.
 
 use crate::subsystem::{Live, Subsystem};
-use nvme::spec::{AdminOpcode, Submission, identify, log_page};
-use units::{Span, Time};
+use nvme::spec::{AdminOpcode, Completion, Opcode, Status, Submission, identify, log_page};
+use units::{QueueId, Span, Time};
 
 /// Log pages that the subsystem writes for its controllers.
 pub(crate) const PAGES: [u8; 4] =
@@ -77,6 +77,16 @@ impl Subsystem {
             self.looks += 1;
             self.drive = self.look();
         }
+    }
+
+    /// A command comes back from the drive; whether somebody waited for it. A Write Fault may be the first that is heard of a drive that
+    /// takes no more writes: whatever keeps that, as the look does, knows it before a host is told.
+    pub(crate) fn take_back(&mut self, now: Time, queue: QueueId, opcode: Opcode, completion: &Completion) -> bool {
+        if completion.status().is_same(Status::WRITE_FAULT) && !self.drive.read_only {
+            self.ask_for_room();
+            self.drive = self.look();
+        }
+        self.served.end(now, queue, opcode, completion)
     }
 
     /// Puts true figures into a controller's health page.

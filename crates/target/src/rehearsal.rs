@@ -87,6 +87,8 @@ pub struct Rehearsal {
     port: Port,
     subsystem: Subsystem,
     now: Time,
+    /// What the drive answers to every command.
+    answer: Status,
 }
 
 /// What happens to a machine, or what its guest does.
@@ -143,7 +145,7 @@ impl Rehearsal {
         let drive = (1..=SHAPE.pairs).map(QueueId).map(answering).collect();
         let mut port = Port::new(memory.clone(), SHAPE, line.clone());
         let subsystem = Subsystem::new(open_to_all(controller), &mut port);
-        Rehearsal { memory, line, drive, port, subsystem, now: Time::ZERO }
+        Rehearsal { memory, line, drive, port, subsystem, now: Time::ZERO, answer: Status::SUCCESS }
     }
 
     /// The drive does what it was asked, and a millisecond passes.
@@ -163,7 +165,7 @@ impl Rehearsal {
                 self.memory.read_words(run.at, &mut words);
                 let place = pair.completions.reserve(1).expect("there are as many as slots");
                 let (head, command) = (pair.submissions.head(), Submission(words).command_id());
-                let Completion(words) = Completion::new(0, head, id, command, place.phase, Status::SUCCESS);
+                let Completion(words) = Completion::new(0, head, id, command, place.phase, self.answer);
                 self.memory.write_words(place.at, &words);
             }
         }
@@ -216,9 +218,10 @@ fn memory() -> OwnedFd {
     file
 }
 
-struct Machine {
+/// A machine with a PCIe function and no monitor.
+pub(crate) struct Machine {
     bus: Bus,
-    function: Function,
+    pub(crate) function: Function,
     memory: OwnedFd,
     tails: [u32; 2],
     heads: [u32; 2],
@@ -230,7 +233,7 @@ fn ring(queue: u16, completions: bool) -> HostAddress {
 }
 
 impl Machine {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let queues = SHAPE.pairs - 1;
         let doorbells = Doorbells::new(queues).expect("memory to share");
         Machine {
@@ -272,7 +275,7 @@ impl Machine {
         }
     }
 
-    fn submit(&mut self, world: &mut World<'_>, queue: u16, submission: Submission) {
+    pub(crate) fn submit(&mut self, world: &mut World<'_>, queue: u16, submission: Submission) {
         let tail = &mut self.tails[usize::from(queue)];
         let at = ring(queue, false) + u64::from(*tail) * SUBMISSION_BYTES;
         self.function.guest.write_words(at, &submission.0);
@@ -281,7 +284,7 @@ impl Machine {
         self.function.write_registers(world, doorbell.offset().into(), &tail.to_le_bytes());
     }
 
-    fn start(&mut self, world: &mut World<'_>) {
+    pub(crate) fn start(&mut self, world: &mut World<'_>) {
         self.function.change_memory(GuestMemory::clear);
         let everything = Access { read: true, write: true };
         let file = self.memory.try_clone().expect("a file descriptor");

@@ -20,15 +20,21 @@ impl Subsystem {
     /// The same, once what the drive does by itself for its hosts is over: erasing a namespace, testing itself. What hosts that are gone by
     /// now changed since the flush of the shutdown began has one of its own before.
     pub(crate) fn rest_if_idle(&mut self, port: &mut Port, now: Time) {
-        let is_used = || self.controllers.values().any(|live| live.is_storage() && live.controller.needs_power());
-        // What stands still would never end.
-        let is_idle = || self.served.outstanding == 0 && self.flushing.is_empty() && self.to_flush.is_empty();
-        if self.is_shut_down && !self.is_resting && is_idle() && self.chores.are_done() && !is_used() {
+        if self.is_shut_down && !self.is_resting && self.could_rest(None) {
             match self.is_unflushed {
                 true => self.flush(port, Flush::Rest, now),
                 false => self.keep_rest(true),
             }
         }
+    }
+
+    /// Whether nothing is under way, and nobody uses the drive but for the host of a controller that is `shut_down`.
+    pub(crate) fn could_rest(&self, shut_down: Option<u16>) -> bool {
+        let uses =
+            |(id, live): (&u16, &Live)| shut_down != Some(*id) && live.is_storage() && live.controller.needs_power();
+        // What stands still would never end.
+        let is_idle = || self.served.outstanding == 0 && self.flushing.is_empty() && self.to_flush.is_empty();
+        is_idle() && self.chores.are_done() && !self.controllers.iter().any(uses)
     }
 
     /// Somebody uses the drive, again.

@@ -151,6 +151,11 @@ impl Served {
         self.unmoved[usize::from(place.0.0) - 1] += unmoved;
     }
 
+    /// Whether the drive works on anything for a host.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.of_hosts > 0
+    }
+
     /// Whether the drive has as much to do without the host as one queue may ask for: the next command of this pair waits.
     pub(crate) fn is_laden(&self, queue: QueueId) -> bool {
         self.unmoved[usize::from(queue.0) - 1] >= UNMOVED_FULL

@@ -188,7 +188,7 @@ pub(crate) struct Subsystem {
     settling: BTreeSet<Flush>,
     to_settle: BTreeSet<Flush>,
     is_durable: Option<bool>,
-    /// Whether hosts have changed anything since a flush of its own last began that went well.
+    /// Whether hosts may have changed anything that no flush of its own covers: one that went well covers what was over as it began.
     pub(crate) is_unflushed: bool,
     /// Whether there is room for more writes.
     pub(crate) room: Room,
@@ -480,7 +480,7 @@ impl Subsystem {
             self.own.give_back(slot);
             if self.flush_slot == Some(slot) {
                 self.flush_slot = None;
-                self.served.end(now, self.own.id(), Opcode::Flush, &completion);
+                self.take_back(now, self.own.id(), Opcode::Flush, &completion);
                 self.on_flushed(port, now, &completion);
             } else {
                 self.on_chore(&completion, now);

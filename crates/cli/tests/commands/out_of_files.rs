@@ -1,6 +1,6 @@
 //! A served drive that may not open more files: what its virtual machine's monitor sends with a message does not come.
 
-use crate::monitor::{EVENTS, MAP, SET_INTERRUPTS, TRIGGER, UNMAP, Wire, dwords, qwords};
+use crate::monitor::{EVENTS, MAP, SET_INTERRUPTS, TRIGGER, UNMAP, VERSION, Wire, dwords, qwords};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
@@ -26,9 +26,9 @@ impl Drop for Plugged {
 }
 
 impl Plugged {
-    fn start(socket: &Path) -> Plugged {
+    fn start(socket: &Path, further: &[&str]) -> Plugged {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
-        command.args(["serve", "--device", "small", "--send-doorbells", "--vfio-user"]).arg(socket);
+        command.args(["serve", "--device", "small"]).args(further).arg("--vfio-user").arg(socket);
         let mut drive = Plugged(command.stdout(Stdio::piped()).spawn().expect("the program starts"));
         let lines = BufReader::new(drive.0.stdout.take().expect("it is piped")).lines();
         let listens = |line: std::io::Result<String>| line.expect("text").starts_with("listening");
@@ -61,7 +61,7 @@ impl Plugged {
 #[test]
 fn files_that_could_not_be_received_fail_their_message_and_none_stays_open() {
     let socket = std::env::temp_dir().join(format!("flashloom-out-of-files-{}", std::process::id()));
-    let drive = Plugged::start(&socket);
+    let drive = Plugged::start(&socket, &["--send-doorbells"]);
     let mut wire = Wire::greet(&socket);
     let memory = memfd_create("ram", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).expect("memory");
     ftruncate(&memory, BYTES).expect("there is room");
@@ -87,4 +87,28 @@ fn files_that_could_not_be_received_fail_their_message_and_none_stays_open() {
     wire.ask(UNMAP, &unmap, &[]).expect("it was there");
     assert_eq!(drive.end(), Some(0));
     assert!(!socket.exists());
+}
+
+/// Each monitor is given memory for doorbells that no other has had. Where there is none it is told so, and may ask again.
+#[test]
+fn a_monitor_that_cannot_be_given_doorbells_is_told_so_and_the_drive_goes_on() {
+    let socket = std::env::temp_dir().join(format!("flashloom-no-doorbells-{}", std::process::id()));
+    let drive = Plugged::start(&socket, &[]);
+    let mut wire = Wire::open(&socket);
+    let version = b"\0\0\x01\0{}\0";
+    let unasked = Err(Errno::INVAL.raw_os_error() as u32);
+    assert_eq!(wire.ask(UNMAP, &dwords(&[24, 0]), &[]), unasked, "it is let in");
+    let before = drive.files();
+    // A file, and another that the mapping has.
+    for more in 0..2 {
+        drive.allow(more);
+        assert_eq!(wire.ask(VERSION, version, &[]), TOO_MANY, "{more}");
+        assert_eq!(wire.ask(UNMAP, &dwords(&[24, 0]), &[]), unasked, "{more}");
+        assert_eq!(drive.files(), before, "{more}");
+    }
+    drive.allow(100);
+    wire.ask(VERSION, version, &[]).expect("there is memory again");
+    drop(wire);
+    Wire::greet(&socket);
+    assert_eq!(drive.end(), Some(0));
 }

@@ -6,7 +6,7 @@ use super::monitor::{
     at, dwords, qwords,
 };
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
-use nvme::spec::{AdminOpcode, Status, Submission, log_page};
+use nvme::spec::{AdminOpcode, Status, Submission, identify, log_page};
 use rig::DoorbellPath;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -44,6 +44,23 @@ fn changeable(machine: &mut Machine) -> Vec<Vec<u8>> {
         (MSIX_REGION, 48, 16),
     ];
     places.map(|(region, offset, bytes)| machine.read_region(region, offset, bytes).expect("it is there")).into()
+}
+
+/// Whoever had the function before has its doorbells still, and may write there whenever it likes.
+#[test]
+fn a_machine_that_is_gone_rings_for_nobody() {
+    let plugged = Serving::default().plug(DoorbellPath::Mapped);
+    let ring = Machine::start(&plugged.socket, true).leave();
+    let mut machine = Machine::start(&plugged.socket, true);
+    machine.enable();
+    let command = Submission::identify(identify::CONTROLLER, 0, at(BUFFERS)).with_command_id(77);
+    let tail = machine.queues[0].push(&machine.ram, command).expect("there is room");
+    ring(tail);
+    let doorbell = Doorbell::SubmissionTail(QueueId(0));
+    assert!((0..100).all(|_| machine.register(doorbell.offset()) == 0), "its own has not been rung");
+    assert!(machine.peek(0).is_none() && machine.ram.get(BUFFERS, 4096) == [0; 4096], "nor looked for");
+    machine.ring(doorbell, tail.into());
+    assert_eq!((machine.reap(0).command_id(), plugged.end().violations), (77, 0));
 }
 
 /// A guest puts back what it has saved of the configuration space; its monitor need not know of the reset.

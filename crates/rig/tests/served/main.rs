@@ -19,6 +19,7 @@ mod proof;
 mod protected;
 mod reported;
 mod secured;
+mod shut_down;
 mod worn;
 
 use initiator::{Attachment, Wishes};

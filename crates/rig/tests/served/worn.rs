@@ -12,6 +12,9 @@ use nvme::spec::identify::{self, IndependentNamespace};
 use nvme::spec::log_page::{self, ErrorEntry, HealthPage, OcpHealthPage, warning};
 use nvme::spec::{FeatureId, FeatureSelect, Fuse, Opcode, Status, Submission, registers};
 use rig::{DoorbellPath, ServiceError};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -120,6 +123,13 @@ fn wear_out(queue: &mut Queue) -> (Vec<Option<u8>>, u64) {
     panic!("no block stands twenty erases");
 }
 
+/// Whether a file says that its drive takes no more writes: by a bit in the last sector of its header.
+fn says_read_only(file: &Path) -> bool {
+    let mut bits = [0; 8];
+    File::open(file).and_then(|file| file.read_exact_at(&mut bits, 4096 - 512 + 24)).expect("it is there");
+    u64::from_le_bytes(bits) & 2 != 0
+}
+
 /// Waits until its flash has nothing to do, so that a copy of its file is as after a kill: what is copied meanwhile is of no one instant.
 fn come_to_rest(running: &Running) {
     let done = || {
@@ -171,6 +181,7 @@ fn a_drive_whose_blocks_stand_no_more_erases_is_read_only_for_ever() {
         let mut host = running.host("host").attach();
         let (held, taken) = wear_out(&mut host.queues[0]);
         assert!(taken > PIECES, "{name}: after {taken} of {PIECES} pieces");
+        assert!(says_read_only(&scratch.0), "{name}: its host knows it already");
         let before = told(&mut host.admin);
         assert_eq!((before.warning & warning::READ_ONLY, before.attributes), (warning::READ_ONLY, 1), "{name}");
         come_to_rest(&running);

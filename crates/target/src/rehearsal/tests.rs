@@ -182,6 +182,38 @@ fn what_was_rung_before_a_reset_and_not_fetched_is_never_done() {
     reset_with_commands_rung(7, u64::from(SHAPE.depth));
 }
 
+/// A Write Fault is how the guest hears that the drive takes no more writes. By then what keeps that knows it, from the first one on.
+#[test]
+fn a_write_fault_is_told_when_it_is_known_that_the_drive_takes_no_more_writes() {
+    let mut started = Started::new();
+    let memory = std::fs::File::from(started.machine.memory.try_clone().expect("a file descriptor"));
+    let looks = Arc::new(Mutex::new(Vec::new()));
+    let looked = looks.clone();
+    started.rehearsal.subsystem.settings.health = Box::new(move || {
+        // The place of the second completion.
+        let mut entry = [0; COMPLETION_BYTES as usize];
+        let at = ring(1, true).0 - MEMORY + COMPLETION_BYTES;
+        std::os::unix::fs::FileExt::read_exact_at(&memory, &mut entry, at).expect("it is there");
+        looked.lock().expect("nobody panics with it").push(entry == [0; COMPLETION_BYTES as usize]);
+        DriveHealth { read_only: true, ..health() }
+    });
+    let told = |started: &Started, place: u64| {
+        let mut completion = Completion([0; 2]);
+        started.machine.function.guest.read_words(ring(1, true) + place * COMPLETION_BYTES, &mut completion.0);
+        completion.status().with_more(false)
+    };
+    started.write(1);
+    started.settle();
+    assert_eq!((told(&started, 0), looks.lock().expect("nobody panics with it").len()), (Status::SUCCESS, 0));
+    started.rehearsal.answer = Status::WRITE_FAULT;
+    for place in 1..4 {
+        started.write(1);
+        started.settle();
+        assert!(told(&started, place).is_same(Status::WRITE_FAULT));
+    }
+    assert_eq!(*looks.lock().expect("nobody panics with it"), [true], "once, and before the guest");
+}
+
 /// What moves no data is fetched as the drive has done what came before: the rest is forgotten by a reset.
 #[test]
 fn a_queue_has_no_more_done_for_it_than_its_longest_command_asks_for() {

@@ -50,7 +50,7 @@ impl Session {
         let Kind::Io(admission) = pending.kind else { unreachable!("only I/O goes to the drive") };
         let Attached::Io(pair) = &self.attached else { unreachable!("it was reaped from there") };
         let place = (pair.id(), slot);
-        let is_awaited = world.subsystem.served.end(world.now, pair.id(), admission.opcode, completion);
+        let is_awaited = world.subsystem.take_back(world.now, pair.id(), admission.opcode, completion);
         let command = (&pending.submission, &admission);
         match Stepping::go_on(&mut pending.stepping, world, (pair, slot), command, completion) {
             Next::Over(status, failure) => Some(Over { slot, pending, status, failure }),

@@ -17,6 +17,8 @@ pub(crate) struct Settling {
 pub(crate) enum Flush {
     /// A host shuts its controller down.
     ShutDown(u16),
+    /// The same, once more: nobody else uses the drive, and hosts that are gone have changed something that the first did not cover.
+    ShutDownAgain(u16),
     /// A host has turned its volatile write cache off.
     Settle(Settling),
     /// The server ends.
@@ -72,7 +74,8 @@ impl Subsystem {
         if let Some(slot) = self.own.take_slot() {
             self.flushing = std::mem::take(&mut self.to_flush);
             self.flush_slot = Some(slot);
-            self.is_unflushed = false;
+            // What is under way now is not covered by it.
+            self.is_unflushed = self.served.is_busy();
             self.work();
             self.served.begin(now, (self.own.id(), slot), 0);
             port.submit(&mut self.own, slot, Submission::new(Opcode::Flush as u8, ALL_NAMESPACES), Moved::Nothing);
@@ -82,40 +85,47 @@ impl Subsystem {
     pub(super) fn on_flushed(&mut self, port: &mut Port, now: Time, completion: &Completion) {
         self.keep_lifetime(now);
         self.is_unflushed |= !completion.status().is_success();
+        let is_durable = completion.status().is_success();
         for flush in std::mem::take(&mut self.flushing) {
             match flush {
-                Flush::ShutDown(id) => {
-                    let is_durable = completion.status().is_success();
-                    if let Some(live) = self.controllers.get_mut(&id) {
-                        match is_durable {
-                            true => live.controller.on_shut_down(),
-                            false => live.controller.on_shutdown_failed(),
-                        }
-                        live.begin_interval(now);
-                    }
-                    if is_durable {
-                        self.rest(port, id, now);
-                    }
+                // It is told when power may go. That is once more at most: it does not wait for whoever comes and goes meanwhile.
+                Flush::ShutDown(id) if is_durable && self.is_unflushed && self.could_rest(Some(id)) => {
+                    self.to_flush.insert(Flush::ShutDownAgain(id));
                 }
+                Flush::ShutDown(id) | Flush::ShutDownAgain(id) => self.on_shut_down(port, id, is_durable, now),
                 Flush::Settle(Settling { controller, command_id }) => {
                     if let Some(live) = self.controllers.get_mut(&controller) {
-                        live.controller.on_settled(command_id, completion.status().is_success());
+                        live.controller.on_settled(command_id, is_durable);
                     }
                 }
-                Flush::Rest if completion.status().is_success() => self.rest_if_idle(port, now),
+                Flush::Rest if is_durable => self.rest_if_idle(port, now),
                 Flush::Rest => self.fail_to_rest(),
-                Flush::End => self.is_durable = Some(completion.status().is_success()),
+                Flush::End => self.is_durable = Some(is_durable),
                 Flush::Nobody => {}
             }
         }
         self.begin_flush(port, now);
     }
 
+    /// What a controller's host wrote before it shut it down is durable, or cannot be made so.
+    fn on_shut_down(&mut self, port: &mut Port, id: u16, is_durable: bool, now: Time) {
+        if let Some(live) = self.controllers.get_mut(&id) {
+            match is_durable {
+                true => live.controller.on_shut_down(),
+                false => live.controller.on_shutdown_failed(),
+            }
+            live.begin_interval(now);
+        }
+        if is_durable {
+            self.rest(port, id, now);
+        }
+    }
+
     /// A controller is reset, or gone: what it waited for is forgotten.
     pub(super) fn forget_waiting(&mut self, id: u16) {
         self.chores.on_reset(id);
         let is_its = |flush: &Flush| match flush {
-            Flush::ShutDown(of) => *of == id,
+            Flush::ShutDown(of) | Flush::ShutDownAgain(of) => *of == id,
             Flush::Settle(settling) => settling.controller == id,
             Flush::End | Flush::Rest | Flush::Nobody => false,
         };

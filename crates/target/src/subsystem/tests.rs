@@ -108,6 +108,23 @@ fn flushed(subsystem: &mut Subsystem, port: &mut Port) -> bool {
     true
 }
 
+/// A write goes to the drive by a slot of a host's pair, or a part of one that goes on.
+fn begin_write(subsystem: &mut Subsystem, slot: u16, goes_on: bool) {
+    let write = Submission::write(1, 0, 8, DataPointer::default());
+    subsystem.begin_for_host(at(2), (QueueId(2), slot), 1, (&write, Bytes(0)), goes_on);
+}
+
+/// It is over.
+fn end_write(subsystem: &mut Subsystem, slot: u16) {
+    let written = Completion::new(0, 0, QueueId(2), slot, false, Status::SUCCESS);
+    subsystem.served.end(at(2), QueueId(2), Opcode::Write, &written);
+}
+
+/// What CSTS says of a controller, but that it is ready.
+fn shutdown_status(subsystem: &Subsystem, id: u16) -> u32 {
+    subsystem.controllers[&id].controller.read_property(registers::CSTS) & !registers::CSTS_READY
+}
+
 /// Two hosts shut down, and what keeps the drive cannot say that it is off: neither hears that power may go, the first not any more.
 #[test]
 fn a_shutdown_that_is_not_kept_is_not_complete() {
@@ -146,11 +163,8 @@ fn nothing_rests_before_what_came_during_a_shutdown_is_durable() {
     };
     configure(&mut subsystem, &mut port, second, ENABLED);
     configure(&mut subsystem, &mut port, first, SHUT_DOWN);
-    let pair = port.take_pair().expect("one is free");
-    let nowhere = DataPointer { prp1: units::HostAddress(0), prp2: units::HostAddress(0) };
-    subsystem.begin_for_host(at(2), (pair.id(), 0), 1, (&Submission::write(1, 0, 8, nowhere), units::Bytes(0)), false);
-    let written = Completion::new(0, 0, pair.id(), 0, false, Status::SUCCESS);
-    subsystem.served.end(at(2), pair.id(), Opcode::Write, &written);
+    begin_write(&mut subsystem, 0, false);
+    end_write(&mut subsystem, 0);
     flushed(&mut subsystem, &mut port);
     subsystem.end(second);
     subsystem.reap(&mut port, at(3));
@@ -160,6 +174,74 @@ fn nothing_rests_before_what_came_during_a_shutdown_is_durable() {
     assert!(subsystem.is_resting);
     subsystem.reap(&mut port, at(4));
     assert!(subsystem.flush_slot.is_none(), "nothing has come since");
+}
+
+/// The next part of a long command begins as the last one ends, just before the flush that waited for it.
+#[test]
+fn nothing_rests_before_what_was_under_way_as_the_flush_began_is_durable() {
+    let (mut subsystem, mut port, id) = controller(0, &[(1, ENABLED)]);
+    let calls = calls_to_keep(&mut subsystem, |_| true);
+    begin_write(&mut subsystem, 0, false);
+    configure(&mut subsystem, &mut port, id, SHUT_DOWN);
+    assert!(subsystem.flush_slot.is_none(), "it waits for the first part");
+    end_write(&mut subsystem, 0);
+    begin_write(&mut subsystem, 0, true);
+    subsystem.reap(&mut port, at(2));
+    assert!(flushed(&mut subsystem, &mut port), "it waits for no other");
+    assert_eq!(shutdown_status(&subsystem, id), registers::CSTS_SHUT_DOWN);
+    end_write(&mut subsystem, 0);
+    subsystem.reap(&mut port, at(3));
+    assert_eq!(calls.lock().expect("nobody panics with it").len(), 0, "the second part is in the buffer");
+    assert!(flushed(&mut subsystem, &mut port));
+    assert_eq!(*calls.lock().expect("nobody panics with it"), [true]);
+}
+
+/// Another host's write is under way as the flush of a shutdown begins, and the host is gone when that ends.
+#[test]
+fn the_last_host_hears_that_power_may_go_when_that_is_so() {
+    let (mut subsystem, mut port, first) = controller(0, &[(1, ENABLED)]);
+    let calls = calls_to_keep(&mut subsystem, |_| true);
+    let come = |subsystem: &mut Subsystem, port: &mut Port, slot| {
+        let other = subsystem.create(NewController::default(), at(1)).expect("there is room");
+        configure(subsystem, port, other, ENABLED);
+        begin_write(subsystem, slot, false);
+        other
+    };
+    begin_write(&mut subsystem, 0, false);
+    configure(&mut subsystem, &mut port, first, SHUT_DOWN);
+    let second = come(&mut subsystem, &mut port, 1);
+    end_write(&mut subsystem, 0);
+    subsystem.reap(&mut port, at(2));
+    end_write(&mut subsystem, 1);
+    subsystem.end(second);
+    assert!(flushed(&mut subsystem, &mut port));
+    assert_eq!(shutdown_status(&subsystem, first), registers::CSTS_SHUTTING_DOWN, "what it wrote is in the buffer");
+    // It waits for nobody who comes and goes meanwhile.
+    let third = come(&mut subsystem, &mut port, 2);
+    end_write(&mut subsystem, 2);
+    subsystem.end(third);
+    assert!(flushed(&mut subsystem, &mut port));
+    assert_eq!(shutdown_status(&subsystem, first), registers::CSTS_SHUT_DOWN);
+    assert_eq!(calls.lock().expect("nobody panics with it").len(), 0);
+    assert!(flushed(&mut subsystem, &mut port));
+    assert_eq!(*calls.lock().expect("nobody panics with it"), [true]);
+}
+
+/// Who goes on writing keeps nobody waiting.
+#[test]
+fn a_shutdown_is_complete_however_busy_another_host_is() {
+    let (mut subsystem, mut port, first) = controller(0, &[(1, ENABLED)]);
+    let second = subsystem.create(NewController::default(), at(1)).expect("there is room");
+    configure(&mut subsystem, &mut port, second, ENABLED);
+    begin_write(&mut subsystem, 0, false);
+    configure(&mut subsystem, &mut port, first, SHUT_DOWN);
+    begin_write(&mut subsystem, 1, false);
+    end_write(&mut subsystem, 0);
+    subsystem.reap(&mut port, at(2));
+    end_write(&mut subsystem, 1);
+    begin_write(&mut subsystem, 0, false);
+    assert!(flushed(&mut subsystem, &mut port));
+    assert_eq!(shutdown_status(&subsystem, first), registers::CSTS_SHUT_DOWN);
 }
 
 /// That it is ready comes when commands of before are over: then the timer begins.

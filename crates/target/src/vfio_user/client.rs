@@ -261,6 +261,9 @@ impl Client {
             // Without them it would be another request.
             _ if has_lost_files => Err(Errno::MFILE),
             Request::Version { major: 0, minor } if !self.has_greeted => {
+                if bus.mapped {
+                    function.renew_doorbells().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOMEM))?;
+                }
                 self.has_greeted = true;
                 Ok((version_body(minor), false))
             }

@@ -22,7 +22,18 @@ impl Doorbells {
     /// # Errors
     /// A system that has no memory to share.
     pub(crate) fn new(queues: u16) -> io::Result<Self> {
-        let bytes = u64::from(Doorbell::SubmissionTail(QueueId(queues)).offset() + 8).next_multiple_of(4096);
+        Self::of(u64::from(Doorbell::SubmissionTail(QueueId(queues)).offset() + 8).next_multiple_of(4096))
+    }
+
+    /// As many, in memory that nobody has who has mapped these.
+    ///
+    /// # Errors
+    /// As for [`Doorbells::new`].
+    pub(crate) fn anew(&self) -> io::Result<Self> {
+        Self::of(self.bytes)
+    }
+
+    fn of(bytes: u64) -> io::Result<Self> {
         let file = memfd_create("doorbells", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
         ftruncate(&file, bytes)?;
         // Whoever has the file could cut it short under us otherwise.

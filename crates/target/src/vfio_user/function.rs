@@ -20,6 +20,7 @@ use nvme::{
     SubmissionQueue,
 };
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 use units::{HostAddress, QueueId, Time};
 
@@ -109,6 +110,15 @@ impl Function {
             scratch: Vec::new(),
             pages: Vec::new(),
         }
+    }
+
+    /// A client comes: it is given doorbells of its own. Those of before may still be mapped by who had them, and nobody looks there.
+    ///
+    /// # Errors
+    /// A system that has no memory to share.
+    pub(crate) fn renew_doorbells(&mut self) -> io::Result<()> {
+        self.doorbells = self.doorbells.anew()?;
+        Ok(())
     }
 
     /// Changes the guest's memory, and what of it the drive reaches, before it says how that went.
@@ -494,6 +504,11 @@ impl Function {
     fn owe(&mut self, command: u16, result: u64, status: Status) {
         let head = self.admin.as_ref().map_or(0, |admin| admin.queue.head());
         self.owed.push_back(Completion::new(result, head, ADMIN, command, false, status));
+    }
+
+    /// Whether there is a completion for the admin queue, and room to post it.
+    pub(crate) fn has_to_pay(&self) -> bool {
+        !self.owed.is_empty() && self.is_at_work() && self.has_room(ADMIN)
     }
 
     fn pay(&mut self) -> Result<(), Unmapped> {

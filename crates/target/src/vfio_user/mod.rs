@@ -242,10 +242,17 @@ impl Loop {
     fn wait(&mut self, now: Time, at_most: Duration) -> Result<(), ServeError> {
         self.publish(now);
         self.watch(now);
+        let patience = self.patience(now);
+        self.poll(patience.min(at_most))
+    }
+
+    /// How long it may wait.
+    fn patience(&mut self, now: Time) -> Duration {
         let idle = now.since(self.busy);
         let is_mapped = self.server.doorbells == DoorbellPath::Mapped;
         let most = match self.function.is_at_work() {
-            _ if self.knock.has_more() => Duration::ZERO,
+            // What was held until now is answered in the next turn.
+            _ if self.knock.has_more() || self.function.has_to_pay() => Duration::ZERO,
             true if idle < LOOK_ALWAYS && (is_mapped || self.function.has_shadow()) => Duration::ZERO,
             true if is_mapped && idle < LOOK_OFTEN => BETWEEN_LOOKS,
             true if is_mapped => AT_LEAST_EVERY,
@@ -253,7 +260,7 @@ impl Loop {
             _ => Duration::from_secs(1),
         };
         let due = self.function.next_interrupt().map(|at| Duration::from_nanos(at.since(now).nanos()));
-        self.poll(most.min(at_most).min(due.unwrap_or(Duration::MAX)))
+        most.min(due.unwrap_or(Duration::MAX))
     }
 
     /// Looks how the drive is, now and then: the guest hears of it where it waits for such an event.

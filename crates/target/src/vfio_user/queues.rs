@@ -413,7 +413,7 @@ impl Function {
         let slot = completion.command_id();
         let mut flight = queue.flights[usize::from(slot)].take().expect("the drive answers what it was asked");
         let place = (queue.pair.id(), slot);
-        let is_awaited = world.subsystem.served.end(world.now, place.0, flight.admission.opcode, completion);
+        let is_awaited = world.subsystem.take_back(world.now, place.0, flight.admission.opcode, completion);
         let command = (&flight.submission, &flight.admission);
         match Stepping::go_on(&mut flight.stepping, world, (&queue.pair, slot), command, completion) {
             Next::Over(status, failure) => Some(Over { slot, flight, status, failure }),

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::rehearsal::tests::settings;
-use crate::rehearsal::{Plain, SHAPE, open_to_all};
+use crate::rehearsal::{Machine, Plain, SHAPE, open_to_all};
+use nvme::AsynchronousEvent;
+use nvme::spec::Submission;
 
 /// A loop at a socket of its own, with a monitor that says nothing.
 fn attended(name: &str) -> (Loop, std::os::unix::net::UnixStream) {
@@ -97,6 +99,26 @@ fn a_drive_that_does_not_answer_is_given_up_after_ten_minutes_and_not_before() {
         assert!(matches!(waited(seconds), Ok(Progress::Idle)), "after {seconds} s");
     }
     assert!(matches!(waited(601), Err(ServeError::Stuck)));
+}
+
+/// What it ended may have been found by the look at the drive just before the sleep.
+#[test]
+fn nobody_sleeps_over_the_answer_to_a_command_that_was_held() {
+    let (mut attended, _monitor) = attended("owed");
+    let (mut machine, now) = (Machine::new(), attended.now());
+    let mut world = World { subsystem: &mut attended.subsystem, port: &mut attended.port, now };
+    machine.start(&mut world);
+    machine.submit(&mut world, 0, Submission::asynchronous_event_request());
+    machine.function.work(&mut world);
+    std::mem::swap(&mut attended.function, &mut machine.function);
+    attended.watch(now);
+    assert!(!attended.patience(now).is_zero(), "its request is held");
+    let live = attended.subsystem.controllers.get_mut(&1).expect("it is plugged");
+    live.controller.raise(AsynchronousEvent::InvalidDoorbellValue);
+    attended.watch(now);
+    assert!(attended.patience(now).is_zero(), "it is to be answered");
+    attended.turn(Duration::ZERO).expect("the system lets it poll");
+    assert!(!attended.patience(now).is_zero(), "it was answered");
 }
 
 /// A function is in one machine: all others are closed, a few in each turn, whether or not another comes after them.
