@@ -12,8 +12,8 @@
 //!
 //! # What it leaves out
 //! Turns that come between are over before the one that they came into goes on: of two turns one lies within the other, never each half
-//! way through the other. Memory is sequentially consistent. Accesses that are none of [`stage::Words`], a host's memory among them, are
-//! no places. Speed: times say nothing of any machine.
+//! way through the other. Memory is sequentially consistent, and words that are copied together are copied at once. Accesses that are none
+//! of [`stage::Words`], a host's memory among them, are no places. Speed: times say nothing of any machine.
 
 mod habits;
 mod run;

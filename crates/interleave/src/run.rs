@@ -90,6 +90,7 @@ impl<V: Vocabulary> Interleaved<V> {
     /// The device of a plan, which must pass its check, and whose memory `interleaver` watches.
     pub fn new(plan: Blueprint<V>, schedule: Schedule, interleaver: Arc<Interleaver<V>>) -> Self {
         plan.check().unwrap_or_else(|fault| panic!("{fault}"));
+        assert!(plan.memory.is_watched(), "turns come amid turns only where memory is watched");
         Interleaved { world: Some(Box::new(World::new(plan, schedule))), interleaver }
     }
 

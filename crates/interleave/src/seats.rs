@@ -44,7 +44,7 @@ pub(crate) struct Seat<V: Vocabulary> {
 }
 
 impl<V: Vocabulary> Seat<V> {
-    /// The stages of a plan, all of which are woken at the beginning.
+    /// The stages of a plan, all of which are woken before they hear of anything.
     pub(crate) fn of(plan: Blueprint<V>) -> Vec<Self> {
         let edges = plan.edges().to_vec();
         let mut seats: Vec<Seat<V>> = plan
@@ -55,8 +55,8 @@ impl<V: Vocabulary> Seat<V> {
                 stage: part.stage,
                 ways: Vec::new(),
                 goes_on: false,
-                alarm: Time::ZERO,
-                rang: false,
+                alarm: Time::NEVER,
+                rang: true,
                 weight: 1,
             })
             .collect();

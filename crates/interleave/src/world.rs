@@ -121,7 +121,8 @@ impl<V: Vocabulary> World<V> {
 
     /// It goes on, and the one that it came amid waits again.
     pub(crate) fn go_on(&mut self, before: Wait) {
-        self.wait = before;
+        let has_come = before.has_come || before.line == self.wait.line && self.wait.has_come;
+        self.wait = Wait { has_come, ..before };
     }
 
     /// Chooses who takes the next turn, if the run is not over and anybody is left that could.

@@ -150,22 +150,93 @@ fn an_alarm_never_rings_early_and_one_taken_back_not_at_all() {
         let mut bench = Bench::new();
         let words = bench.plan.memory.wide(1);
         let [sleepy, busy] = bench.reserve();
-        let mut due = Time::ZERO;
-        let mut wakes = 0;
-        bench.install(sleepy, move |turn, _| {
-            assert!(turn.now() >= due && wakes < 5, "at {} for {due}", turn.now());
-            wakes += 1;
-            due = turn.now() + Span::from_micros(3);
-            turn.wake_at(if wakes < 5 { due } else { Time::NEVER });
+        let enough = bench.plan.connect(busy, sleepy, 1);
+        let (mut due, mut wakes) = (Time::ZERO, 0);
+        bench.install(sleepy, move |turn, message| {
+            assert!(turn.now() >= due || message.is_some(), "at {} for {due}", turn.now());
+            wakes += u32::from(message.is_none());
+            assert!(wakes <= 5, "what was taken back rang");
+            due = turn.now() + if wakes < 5 { Span::from_micros(3) } else { Span::from_secs(1) };
+            turn.wake_at(if message.is_some() { Time::NEVER } else { due });
             words.get(0);
         });
         let mut left = 100;
         bench.install(busy, move |turn, _| {
             left -= 1;
-            turn.wake_at(if left > 0 { turn.now() + Span::from_nanos(500) } else { Time::NEVER });
+            match left {
+                0 => turn.send(enough, 0),
+                _ => turn.wake_at(turn.now() + Span::from_nanos(500)),
+            }
         });
         bench.run(seed);
     }
+}
+
+#[test]
+fn a_stage_is_woken_before_it_hears_of_anything() {
+    for seed in 0..100 {
+        let mut bench = Bench::new();
+        let [from, to] = bench.reserve();
+        let way = bench.plan.connect(from, to, 1);
+        bench.install(from, move |turn, _| turn.send(way, 1));
+        let mut is_awake = false;
+        bench.install(to, move |_, message| {
+            assert!(is_awake || message.is_none(), "it sleeps still");
+            is_awake = true;
+        });
+        bench.run(seed);
+    }
+}
+
+#[test]
+fn the_rest_of_a_cut_turn_comes_before_what_waits_and_no_alarm_rings_in_it() {
+    for seed in 0..100 {
+        let mut bench = Bench::new();
+        let [cut, busy] = bench.reserve();
+        let way = bench.plan.connect(busy, cut, 9);
+        let mut is_cut = false;
+        bench.install(cut, move |turn, message| {
+            assert!(!is_cut || message.is_none(), "a message amid a turn");
+            is_cut = !is_cut && message.is_some();
+            match is_cut {
+                true => {
+                    turn.wake_at(turn.now());
+                    turn.go_on(None);
+                }
+                false => turn.wake_at(Time::NEVER),
+            }
+        });
+        bench.install(busy, move |turn, _| (0..9).for_each(|number| turn.send(way, number)));
+        assert_eq!(bench.run(seed).turns(), 2 + 2 * 9, "seed {seed}: an alarm that was taken back in the rest rang");
+    }
+}
+
+/// One stage looks at a word twice in a turn, another counts it up again and again: by how much it saw the word change.
+fn seen(seed: u64) -> u64 {
+    let mut bench = Bench::new();
+    let words = bench.plan.memory.wide(1);
+    let [looks, counts] = bench.reserve();
+    let (its, told) = (words.clone(), Arc::new(AtomicU64::new(0)));
+    let most = told.clone();
+    bench.install(looks, move |turn, _| {
+        let first = turn.load(&words, 0);
+        most.fetch_max(turn.load(&words, 0) - first, Ordering::Relaxed);
+        turn.wake_at(if first < 1_000 { turn.now() } else { Time::NEVER });
+    });
+    bench.install(counts, move |turn, _| {
+        let count = turn.fetch_add(&its, 0, 1);
+        turn.wake_at(if count < 1_000 { turn.now() } else { Time::NEVER });
+    });
+    bench.run(seed);
+    told.load(Ordering::Relaxed)
+}
+
+#[test]
+fn a_turn_pauses_for_many_others_or_until_one_has_written() {
+    let seen: Vec<u64> = (0..100).map(seen).collect();
+    let [none, one, many] =
+        [0..1, 1..2, 2..u64::MAX].map(|span| seen.iter().filter(|most| span.contains(most)).count());
+    assert!(none > 0 && one > 0 && many > 0, "{none} saw none, {one} one change at most, {many} more");
 }
 
 #[test]
@@ -257,7 +328,7 @@ fn more_than_the_plan_admits_and_turns_without_end_are_faults_and_another_device
         bench.install(to, |_, _| {});
         let failed = catch_unwind(AssertUnwindSafe(|| bench.run(seed))).err().expect("it has no end");
         let text = failed.downcast_ref::<String>().expect("it says why").clone();
-        let idle = Blueprint::<Toy>::default();
+        let idle = Blueprint::<Toy>::on(SharedMemory::watched(Some(interleaver.clone())));
         Interleaved::new(idle, Schedule { seed, turns_max: 1 }, interleaver).run_before(Time::NEVER);
         text
     };

@@ -110,7 +110,7 @@ pub struct Device {
     pub cuts: Option<PowerCuts>,
     /// Whether dies tell when they were busy, for a time line.
     pub narrate: bool,
-    /// The order of its turns, where a check runs it in one that only threads show.
+    /// The order of its turns, where a check runs it in one that only threads show. No phase is summed up then; threads take no notice.
     pub interleaving: Option<Interleaving>,
 }
 

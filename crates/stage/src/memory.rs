@@ -320,6 +320,11 @@ impl SharedMemory {
         SharedMemory { watch, ..SharedMemory::default() }
     }
 
+    /// Whether anybody watches them.
+    pub fn is_watched(&self) -> bool {
+        self.watch.is_some()
+    }
+
     /// A table of 4-byte words, all zero. Where there is no memory for it, [`crate::with_memory`] says so.
     pub fn narrow(&mut self, len: usize) -> Words {
         let cells = <[AtomicU32]>::new_box_zeroed_with_elems(len);

@@ -34,7 +34,12 @@ impl Session {
                 let what = format!("the buffer found no room on flash after {took} of the power failure");
                 return Err(SessionError::Invariant(what));
             }
-            let is_spent = if self.world.has_prices() { joules >= budget.energy_j } else { took >= DRAINS_WITHIN };
+            if !self.world.has_prices() && took >= DRAINS_WITHIN {
+                return Err(SessionError::Invariant(format!(
+                    "the buffer is not on flash after {took} of the power failure"
+                )));
+            }
+            let is_spent = self.world.has_prices() && joules >= budget.energy_j;
             let is_whole = watch.is_over() && !is_spent;
             if is_whole || is_spent {
                 return Ok(Some(Drained { took, joules, pages: self.programmed() - programmed, is_whole }));

@@ -8,8 +8,8 @@ use sim::{Processor, Sim};
 use stage::Stage;
 use units::{StageId, Time};
 
-/// Turns of a run at most: a hundred times what the longest takes that a check draws.
-const TURNS_MAX: u64 = 1 << 30;
+/// Turns of a run at most, many times what the longest takes that a check draws.
+const TURNS_MAX: u64 = 1 << 26;
 
 pub(super) enum World {
     Sim(Box<Sim<Firmware, Meter>>),
@@ -24,7 +24,7 @@ impl World {
     }
 
     pub(super) fn interleaved(plan: Blueprint, interleaving: &Interleaving) -> World {
-        let schedule = Schedule { seed: interleaving.seed, turns_max: TURNS_MAX };
+        let schedule = Schedule { seed: interleaving.next_seed(), turns_max: TURNS_MAX };
         World::Interleaved(Interleaved::new(plan, schedule, interleaving.interleaver.clone()))
     }
 
