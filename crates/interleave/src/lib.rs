@@ -1,6 +1,6 @@
 //! Orders that only threads show, from a seed: the turns of others come amid a turn, messages and alarms late.
 //!
-//! In virtual time a turn is one instant. On threads it is not, but the one order in which a fault shows comes up once in a million runs.
+//! In virtual time a turn is one instant. On threads it is not, but the one order in which a fault shows hardly ever comes up.
 //! Here every access to a shared word is a place where turns of other stages may come between, so that what a stage read may be stale
 //! when it acts on it. A schedule says how often that is, and who is slow; all of it follows from one seed.
 //!
