@@ -69,6 +69,14 @@ impl stage::Vocabulary for Firmware {
     fn count(note: &Note, at: units::Time, counters: &stage::Counters) {
         note.count(at, at, |counter, amount| counters.add(counter as usize, amount));
     }
+    #[inline(always)]
+    fn about(note: &Note) -> Option<u32> {
+        note.command().map(|key| key.0)
+    }
+    #[inline(always)]
+    fn begins(note: &Note) -> bool {
+        matches!(note, Note::Submitted(_))
+    }
 }
 
 /// A turn of this firmware.

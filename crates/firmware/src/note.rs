@@ -86,8 +86,8 @@ pub enum Note {
     Reaped {
         /// Which.
         key: CommandKey,
-        /// Whether it ended a request that counts.
-        counted: bool,
+        /// How long the request took that it ended, if that counts.
+        counted: Option<Span>,
     },
     /// A lock request was answered after so long; whether it had to wait for another's release.
     LockAnswered {
@@ -192,6 +192,21 @@ pub enum Note {
 }
 
 impl Note {
+    /// The command that a note is about, if about one.
+    #[inline(always)]
+    pub fn command(&self) -> Option<CommandKey> {
+        match *self {
+            Note::Submitted(key)
+            | Note::Completed(key)
+            | Note::Taken { key, .. }
+            | Note::Reaped { key, .. }
+            | Note::Waited { key, .. }
+            | Note::PartHas { key, .. }
+            | Note::DieBusy { key, .. } => Some(key),
+            _ => None,
+        }
+    }
+
     /// The command of this card was taken.
     #[inline]
     pub(crate) fn taken(card: &Card) -> Self {

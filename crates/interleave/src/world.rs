@@ -144,8 +144,8 @@ impl<V: Vocabulary> World<V> {
         self.depth += 1;
         self.digest = [u64::from(id.0), self.now.picos()].into_iter().fold(self.digest, fnv1a);
         let outbox = self.spare.pop();
-        let outbox =
-            outbox.unwrap_or_else(|| Outbox { recorder: Recorder::Counts(self.counters.clone()), ..Outbox::default() });
+        let outbox = outbox
+            .unwrap_or_else(|| Outbox { recorder: Recorder::Counts(self.counters.clone(), None), ..Outbox::default() });
         Some(Going { id, stage, cause, now: self.now, outbox })
     }
 

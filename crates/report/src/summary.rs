@@ -82,6 +82,9 @@ pub struct Summary {
     /// The queueing in it, ns, by the part whose threads requests stood in line for; sums to it.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub breakdown_queueing: Named<f64>,
+    /// Real time: how many requests were observed for it, where not all were. Their shares are taken of the mean of all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub breakdown_of: Option<u64>,
     /// The breakdown of the slowest commands, one in a hundred: where the tail comes from. Without what they waited in the host.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub breakdown_slowest: Named<f64>,

@@ -160,7 +160,8 @@ fn breakdown(page: Page, summary: &Summary, out: &mut String) {
         return;
     }
     let longest = summary.breakdown.iter().map(|(_, part)| *part).fold(0.0, f64::max);
-    *out += &format!("{} (mean of all requests)\n", page.strong("Where the time went"));
+    let of = summary.breakdown_of.map_or("all requests".into(), |seen| format!("{} requests", count(seen as f64)));
+    *out += &format!("{} (mean of {of})\n", page.strong("Where the time went"));
     let mut table = page.table(&[]);
     for (name, part) in summary.breakdown.iter() {
         let mut row = cells(&[name, &nanos(*part), &percent(part / total)]);

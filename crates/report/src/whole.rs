@@ -60,6 +60,7 @@ pub fn combined(phases: &[Summary], pages: FlashPages) -> Summary {
         behind_ns: phases.iter().filter_map(|phase| phase.behind_ns).max(),
         breakdown: shares.breakdown(|phase| &phase.breakdown),
         breakdown_queueing: shares.breakdown(|phase| &phase.breakdown_queueing),
+        breakdown_of: last.breakdown_of.map(|_| shares.count(|phase| phase.breakdown_of.unwrap_or(0))),
         // Which requests were the slowest of all, the phases do not say.
         breakdown_slowest: Named::default(),
         groups: shares.groups(|phase| &phase.groups),

@@ -102,6 +102,8 @@ pub struct Device {
     pub audit: Option<bool>,
     /// The interval of the time series, if one is wanted.
     pub series: Option<Span>,
+    /// Real time: of so many requests one is followed through the drive, to say where the time went.
+    pub observed: Option<u32>,
     /// The file that keeps what the pages hold; none if memory does. It may have the pages of an earlier run.
     pub media: Option<PathBuf>,
     /// Whether all memory for pages and frames is taken before it begins, so that the system clears none while hosts wait.

@@ -19,15 +19,7 @@ impl Event {
     fn command(&self) -> Option<CommandKey> {
         match *self {
             Event::Turn(_, key) => key,
-            Event::Note { note, .. } => match note {
-                Note::Submitted(key) | Note::Completed(key) => Some(key),
-                Note::Taken { key, .. }
-                | Note::Reaped { key, .. }
-                | Note::Waited { key, .. }
-                | Note::PartHas { key, .. }
-                | Note::DieBusy { key, .. } => Some(key),
-                _ => None,
-            },
+            Event::Note { note, .. } => note.command(),
         }
     }
 }
@@ -141,7 +133,7 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use units::QueueId;
+    use units::{QueueId, Span};
 
     fn note(note: Note) -> Event {
         Event::Note { stage: StageId(0), since: Time::ZERO, at: Time::ZERO, note }
@@ -154,7 +146,7 @@ mod tests {
     /// Commands of three events each, one after the other.
     fn pass(events: &mut Events, commands: u16) {
         for id in 0..commands {
-            let reaped = Note::Reaped { key: key(id), counted: true };
+            let reaped = Note::Reaped { key: key(id), counted: Some(Span::ZERO) };
             [Note::Submitted(key(id)), Note::Completed(key(id)), reaped]
                 .into_iter()
                 .for_each(|it| events.keep(note(it)));

@@ -31,6 +31,7 @@ mod precondition;
 mod recovery;
 mod reopen;
 mod samples;
+mod sampling;
 mod serve;
 mod session;
 mod shares;

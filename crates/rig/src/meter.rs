@@ -5,6 +5,7 @@
 //! its arrival in an inbox until its turn begins it is queueing; the turn itself belongs to the stage's group. Pages of one command run
 //! side by side: each instant is counted once, for the turn that ends it, so the parts of a command sum to its latency exactly.
 
+use crate::build::Device;
 use crate::events::{Event, Events};
 use crate::latency::{COMPLETION, FETCH, ILOCK, LatencyParts, PARTS, QUEUEING, place_of, place_of_wait};
 use crate::samples::Samples;
@@ -58,6 +59,8 @@ pub struct Breakdown {
     pub parts: [u128; PARTS],
     /// Their queueing, by the part whose thread they waited for.
     pub lines: [u128; PARTS],
+    /// How long the requests took that they ended.
+    pub latency: u128,
 }
 
 /// What the notes add up to.
@@ -102,12 +105,12 @@ impl Window {
     }
 
     /// Counts a command that is over.
-    fn count(&mut self, times: &[Times; PARTS]) {
+    fn count(&mut self, times: &[Times; PARTS], latency: Span) {
         let class = latency_class(times.iter().map(|times| times.part).sum());
         if self.classes.len() <= class {
             self.classes.resize_with(class + 1, Breakdown::default);
         }
-        self.classes[class].add(times);
+        self.classes[class].add(times, latency);
     }
 
     fn clear(&mut self) {
@@ -180,6 +183,13 @@ struct Counted {
 }
 
 impl Meter {
+    /// Of a device whose stages these are.
+    pub(crate) fn of(device: &Device, parts: &[(&'static str, String)], events_max: usize) -> Self {
+        let Device { architecture, drive, settings, depth, .. } = device;
+        let latency = LatencyParts::of(*architecture, settings.parts);
+        Meter::new(parts, architecture.groups(), latency, drive.queues as usize, *depth as usize, events_max)
+    }
+
     /// `parts` are the stages with their groups, `groups` those of the firmware's threads, `latency` the parts that these work on.
     pub(crate) fn new(
         parts: &[(&'static str, String)],
@@ -407,9 +417,9 @@ impl Meter {
                 let place = self.place(key.0);
                 let Some(live) = self.live.get_mut(place) else { return };
                 live.advance(at, COMPLETION as u8);
-                if counted {
+                if let Some(latency) = counted {
                     live.times[QUEUEING].part += live.times.iter().map(|times| times.line).sum::<u64>();
-                    self.window.count(&live.times);
+                    self.window.count(&live.times, latency);
                 }
             }
             Note::LockAnswered { .. } => self.count_lock_turn(),
@@ -442,14 +452,25 @@ impl Meter {
 }
 
 impl Breakdown {
+    /// What came since.
+    pub(crate) fn since(mut self, earlier: &Breakdown) -> Breakdown {
+        self.commands -= earlier.commands;
+        self.latency -= earlier.latency;
+        self.parts.iter_mut().zip(earlier.parts).for_each(|(sum, part)| *sum -= part);
+        self.lines.iter_mut().zip(earlier.lines).for_each(|(sum, line)| *sum -= line);
+        self
+    }
+
     fn join(&mut self, other: &Breakdown) {
         self.commands += other.commands;
+        self.latency += other.latency;
         self.parts.iter_mut().zip(other.parts).for_each(|(sum, part)| *sum += part);
         self.lines.iter_mut().zip(other.lines).for_each(|(sum, line)| *sum += line);
     }
 
-    fn add(&mut self, times: &[Times; PARTS]) {
+    fn add(&mut self, times: &[Times; PARTS], latency: Span) {
         self.commands += 1;
+        self.latency += u128::from(latency.picos());
         self.lines.iter_mut().zip(times).for_each(|(sum, times)| *sum += u128::from(times.line));
         self.parts.iter_mut().zip(times).for_each(|(sum, times)| *sum += u128::from(times.part));
     }

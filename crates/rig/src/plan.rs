@@ -41,6 +41,10 @@ impl Resolved {
             check: self.host.check,
             audit: self.audit,
             series: self.host.series,
+            observed: match self.world {
+                World::Threads { observed, .. } => observed,
+                World::Sim => None,
+            },
             media: None,
             preallocates: false,
             cuts: None,

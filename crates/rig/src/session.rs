@@ -10,7 +10,6 @@ use crate::build::{Built, Device, Prepared, Risen};
 use crate::hardware::{
     ChannelStage, Fate, Halt, HostStage, LastWords, LinkStage, LinkUsage, MediaCounts, MediaTally, PhaseOutcome,
 };
-use crate::latency::LatencyParts;
 use crate::meter::{Meter, Step, Window};
 use crate::power::{Drained, PowerBudget};
 use crate::recovery::Recovery;
@@ -118,14 +117,7 @@ impl Session {
         let core = |place| if let Place::Core(core) = place { Some(core) } else { None };
         let places: Vec<Option<CoreId>> = blueprint.parts().iter().map(|part| core(part.place)).collect();
         let meter = || {
-            let mut meter = Meter::new(
-                &parts,
-                device.architecture.groups(),
-                LatencyParts::of(device.architecture, device.settings.parts),
-                device.drive.queues as usize,
-                device.depth as usize,
-                events_max,
-            );
+            let mut meter = Meter::of(device, &parts, events_max);
             meter.samples = device.series.map(|interval| Box::new(Samples::new(interval, &parts, &places)));
             meter
         };

@@ -1,6 +1,8 @@
 //! Where a device stands while it runs on threads: what its firmware has counted, what its stages and its flash have done.
 
 use crate::hardware::{MediaCounts, MediaTally};
+use crate::meter::Breakdown;
+use crate::sampling::Sampling;
 use firmware::{Counter, Firmware, Sums};
 use stage::Counters;
 use std::sync::Arc;
@@ -12,14 +14,20 @@ pub(crate) struct Standing {
     pub(crate) sums: Sums,
     pub(crate) media: MediaCounts,
     pub(crate) usage: Usage,
+    /// Where the time of a sample of the requests went, where one is kept.
+    pub(crate) sampled: Breakdown,
 }
 
 impl Standing {
     /// What came since.
     pub(crate) fn since(self, earlier: &Standing) -> Standing {
-        let Standing { sums, media, usage } = self;
-        let (sums, media) = (sums.since(&earlier.sums), media.since(earlier.media));
-        Standing { sums, media, usage: usage.since(&earlier.usage) }
+        let Standing { sums, media, usage, sampled } = self;
+        Standing {
+            sums: sums.since(&earlier.sums),
+            media: media.since(earlier.media),
+            usage: usage.since(&earlier.usage),
+            sampled: sampled.since(&earlier.sampled),
+        }
     }
 
     /// Its figures for whoever watches a served drive.
@@ -60,18 +68,25 @@ pub(crate) struct Watch {
     counters: Vec<Arc<Counters>>,
     onlooker: Onlooker,
     media: Arc<MediaTally>,
+    sampling: Option<Sampling>,
 }
 
 impl Watch {
     /// Of a device that will run on these threads.
     pub(crate) fn new(threads: &Threads<Firmware>, media: Arc<MediaTally>) -> Self {
-        Watch { counters: threads.counters(), onlooker: threads.onlooker(), media }
+        Watch { counters: threads.counters(), onlooker: threads.onlooker(), media, sampling: None }
+    }
+
+    /// The same, with what these observers are told.
+    pub(crate) fn sampling(self, sampling: Option<&Sampling>) -> Self {
+        Watch { sampling: sampling.cloned(), ..self }
     }
 
     /// Where it stands now.
     pub(crate) fn look(&self) -> Standing {
         let mut sums = Sums::default();
         self.counters.iter().for_each(|counters| sums.join(&Sums::of(|at| counters.get(at))));
-        Standing { sums, media: self.media.counts(), usage: self.onlooker.look() }
+        let sampled = self.sampling.as_ref().map(Sampling::breakdown).unwrap_or_default();
+        Standing { sums, media: self.media.counts(), usage: self.onlooker.look(), sampled }
     }
 }

@@ -204,6 +204,19 @@ fn breakdown(sums: &Breakdown, latency: Option<f64>, parts: &LatencyParts) -> Na
     named
 }
 
+/// Where the time of a sample of the requests went, as shares of what all took on average.
+pub(crate) fn add_sampled(summary: &mut Summary, labels: &Labels, sampled: &Breakdown) {
+    let (Some(latency), 1..) = (summary.latency_mean(), sampled.commands) else { return };
+    let parts = LatencyParts::of(labels.architecture, labels.parts);
+    let times = breakdown(sampled, Some(sampled.latency as f64 / sampled.commands as f64 / 1e3), &parts);
+    // A host that looks at its clock less often than turns that are followed sees a request end a little before the last of them.
+    let sum: f64 = times.iter().map(|(_, time)| time).sum();
+    let scaled = |times: Named<f64>| times.iter().map(|(name, time)| (name, time * latency / sum)).collect();
+    summary.breakdown = scaled(times);
+    summary.breakdown_queueing = scaled(lines(sampled, &parts));
+    summary.breakdown_of = Some(sampled.commands);
+}
+
 /// Mean time in line before firmware threads, by the part whose thread it was.
 fn lines(sums: &Breakdown, parts: &LatencyParts) -> Named<f64> {
     let commands = sums.commands.max(1) as f64;

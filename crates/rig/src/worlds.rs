@@ -3,9 +3,10 @@
 use crate::array::{media_summary, space, wear};
 use crate::build::{Built, Device};
 use crate::hardware::PhaseOutcome;
+use crate::sampling::Sampling;
 use crate::session::{SessionError, add_journal_wear, check_ended, judge, stands_still};
 use crate::standing::{Standing, Watch};
-use crate::summary::{Labels, add_sums, amplification, as_the_host_saw};
+use crate::summary::{Labels, add_sampled, add_sums, amplification, as_the_host_saw};
 use firmware::Tables;
 use host::Phase;
 use report::{Flash, Group, MachineThread, Named, Summary};
@@ -18,8 +19,8 @@ const HARDWARE: [&str; 4] = ["host", "link", "channel", "power"];
 /// Runs all phases on threads, until the last one is over, the drive stands still or `deadline` has passed, if there is one, and sums
 /// each up.
 ///
-/// Times are those of the machine's clock; the flash still takes its datasheet times, kept by its channels' alarms. What
-/// only the meter of virtual time knows is absent from the summaries: digests, cores, bounds, where the time went.
+/// Times are those of the machine's clock; the flash still takes its datasheet times, kept by its channels' alarms. Where the time went is
+/// that of a sample of the requests. What only virtual time knows is absent from the summaries: digests, cores, bounds.
 ///
 /// # Errors
 /// As a session in virtual time: a device that cannot be built, wrong answers, refusals of the media, commands without an answer when the
@@ -37,8 +38,13 @@ pub fn run_on_threads(
     let processor = format!("{} on {}", report::of(layout.threads as u64, "thread"), std::env::consts::ARCH);
     let labels = Labels::of(device, device_name, processor, "threads", seed);
     let threads = Threads::new(blueprint, layout);
-    ledger.lock().expect("nobody panics with the ledger").watch = Some(Watch::new(&threads, media.clone()));
-    let run = threads.run(deadline)?;
+    let sampling = device.observed.map(|every| Sampling::new(device, &parts, every));
+    let watch = Watch::new(&threads, media.clone()).sampling(sampling.as_ref());
+    ledger.lock().expect("nobody panics with the ledger").watch = Some(watch);
+    let run = match &sampling {
+        Some(sampling) => threads.run_observed(deadline, |_thread| sampling.observer())?.0,
+        None => threads.run(deadline)?,
+    };
     let mut ledger = ledger.lock().expect("nobody panics with the ledger");
     let outcomes = std::mem::take(&mut ledger.phases);
     outcomes.iter().try_for_each(judge)?;
@@ -74,8 +80,9 @@ pub fn run_on_threads(
 /// the run was over.
 fn sum_up(labels: &Labels, outcome: &PhaseOutcome, failing: Option<&Tables>) -> Summary {
     let mut summary = as_the_host_saw(labels, outcome, outcome.results.window().nanos());
-    if let Some(Standing { sums, media, .. }) = &outcome.counted {
+    if let Some(Standing { sums, media, sampled, .. }) = &outcome.counted {
         add_sums(&mut summary, labels, sums);
+        add_sampled(&mut summary, labels, sampled);
         let (reads, programs, erases) = (media.reads, media.programs, media.erases);
         summary.flash = Some(Flash { reads, programs, erases, ..Flash::default() });
         summary.write_amplification = amplification(programs, outcome, labels.page);

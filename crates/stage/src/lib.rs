@@ -22,6 +22,7 @@ mod guarded;
 mod lock;
 mod memory;
 mod room;
+mod sample;
 mod sync;
 #[cfg(test)]
 mod toy;
@@ -37,5 +38,6 @@ pub use guarded::Guarded;
 pub use lock::{Acquired, Lock, Waiters};
 pub use memory::{Access, Coherence, LINE_BYTES, LineId, SharedMemory, Watch, Words};
 pub use room::{NoMemory, with_memory};
+pub use sample::Sample;
 pub use turn::{Cost, NoCoherence, Outbox, Price, Recorder, Turn};
 pub use vocabulary::{NoProbe, Probe, Stage, TurnRecord, Vocabulary};

@@ -3,7 +3,7 @@
 use crate::blueprint::Address;
 use crate::lock::{Acquired, Lock};
 use crate::memory::{Access, Coherence, LineId, Words};
-use crate::{Counters, Vocabulary};
+use crate::{Counters, Sample, Vocabulary};
 use std::sync::Arc;
 use units::{Span, StageId, Time};
 
@@ -62,8 +62,29 @@ pub enum Recorder {
     /// They are kept for whoever records them.
     #[default]
     Keeps,
-    /// They are counted where they are made, and dropped.
-    Counts(Arc<Counters>),
+    /// They are counted where they are made, and dropped, but for those of a sample.
+    Counts(Arc<Counters>, Option<Sample>),
+}
+
+impl Recorder {
+    /// Whether a note is kept; counts it where nobody else will.
+    #[inline(always)]
+    fn takes<V: Vocabulary>(&mut self, note: &V::Note, at: Time) -> bool {
+        match self {
+            Recorder::Keeps => true,
+            Recorder::Counts(counters, sample) => {
+                V::count(note, at, counters);
+                sample.as_mut().is_some_and(|sample| sample.keeps::<V>(note))
+            }
+        }
+    }
+
+    /// A turn about a request of the sample begins, or is over.
+    pub fn in_turn(&mut self, is_in_turn: bool) {
+        if let Recorder::Counts(_, Some(sample)) = self {
+            sample.in_turn(is_in_turn);
+        }
+    }
 }
 
 impl<V: Vocabulary> Default for Outbox<V> {
@@ -186,21 +207,18 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     /// Tells the recorder. Inlined, because of most notes there is nothing to count.
     #[inline(always)]
     pub fn note(&mut self, note: V::Note) {
-        match &self.outbox.recorder {
-            Recorder::Keeps => self.outbox.keep(note),
-            Recorder::Counts(counters) => V::count(&note, self.started, counters),
+        if self.outbox.recorder.takes::<V>(&note, self.started) {
+            self.outbox.keep(note);
         }
     }
 
     /// Tells the recorder all of them, in order, and leaves none.
     pub fn note_all(&mut self, notes: &mut Vec<V::Note>) {
-        match &self.outbox.recorder {
-            Recorder::Keeps => {
-                self.outbox.has_more |= !notes.is_empty();
-                self.outbox.notes.append(notes);
-            }
-            Recorder::Counts(counters) => notes.drain(..).for_each(|note| V::count(&note, self.started, counters)),
+        if let Recorder::Keeps = &self.outbox.recorder {
+            self.outbox.has_more |= !notes.is_empty();
+            return self.outbox.notes.append(notes);
         }
+        notes.drain(..).for_each(|note| self.note(note));
     }
 
     /// Ends the run once this turn is over.
@@ -359,7 +377,7 @@ mod tests {
     #[test]
     fn notes_are_kept_or_counted() {
         let counters = Arc::new(Counters::new(Words::COUNTERS));
-        for (recorder, counts) in [(Recorder::Keeps, false), (Recorder::Counts(counters.clone()), true)] {
+        for (recorder, counts) in [(Recorder::Keeps, false), (Recorder::Counts(counters.clone(), None), true)] {
             let mut outbox = Outbox::<Words> { recorder, ..Outbox::default() };
             Turn::in_real_time(StageId(0), Time::ZERO, &[], &mut outbox).note_all(&mut Vec::new());
             assert!(outbox.notes.is_empty() && !outbox.has_more);
@@ -371,7 +389,7 @@ mod tests {
             assert_eq!(outbox.notes, if counts { vec![] } else { vec![7, 1, 2] });
             assert_eq!((outbox.has_more, counters.get(0)), if counts { (false, 10) } else { (true, 0) });
             outbox.clear();
-            assert_eq!(matches!(outbox.recorder, Recorder::Counts(_)), counts, "it stays as it is");
+            assert_eq!(matches!(outbox.recorder, Recorder::Counts(..)), counts, "it stays as it is");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The words one firmware speaks, and what an executor lets an observer see of them.
 
-use crate::{Cost, Counters, LineId, Turn};
+use crate::{Cost, Counters, LineId, Sample, Turn};
 use std::any::Any;
 use std::fmt::Debug;
 use units::{StageId, Time};
@@ -25,6 +25,14 @@ pub trait Vocabulary: Sized + 'static {
     const COUNTERS: usize = 0;
     /// Counts a note where nobody records it, at the time the turn began.
     fn count(_note: &Self::Note, _at: Time, _counters: &Counters) {}
+    /// Which request a note is about, as [`Vocabulary::subject`] says of messages: what a [`Sample`] is kept by.
+    fn about(_note: &Self::Note) -> Option<u32> {
+        None
+    }
+    /// Whether a request begins with it.
+    fn begins(_note: &Self::Note) -> bool {
+        false
+    }
 }
 
 /// A firmware thread, or a piece of hardware, that handles messages one turn at a time.
@@ -58,7 +66,7 @@ pub trait Stage<V: Vocabulary>: Send {
 pub struct TurnRecord {
     /// Who took it.
     pub stage: StageId,
-    /// Who sent the message that it was for, or released the lock; none where it was woken, and in real time, where nobody keeps that.
+    /// Who sent the message that it was for, or released the lock; none where it was woken, and in real time, where no message says so.
     pub from: Option<StageId>,
     /// When its message reached the inbox.
     pub arrived: Time,
@@ -68,8 +76,13 @@ pub struct TurnRecord {
     pub ended: Time,
 }
 
-/// An observer of a run. It sees everything and changes nothing.
+/// An observer of a run. It sees everything, or what belongs to its sample, and changes nothing. It is told of a turn in the order of
+/// these methods.
 pub trait Probe<V: Vocabulary> {
+    /// What a thread is to tell of. In virtual time an observer is told of everything.
+    fn sample(&self) -> Sample {
+        Sample::all()
+    }
     /// A turn is over. `subject` is the request its message was about. In virtual time turns in hardware, which take no time, are
     /// left out where they are about no request and noted nothing.
     fn turn(&mut self, record: &TurnRecord, subject: Option<u32>);
@@ -77,6 +90,8 @@ pub trait Probe<V: Vocabulary> {
     fn cost(&mut self, _stage: StageId, _cost: Cost, _sends: usize) {}
     /// A stage noted something.
     fn note(&mut self, stage: StageId, at: Time, note: &V::Note);
+    /// These messages were left by the turn, about whatever request: the last that is told of a turn. Only threads tell.
+    fn left(&mut self, _sends: &[(StageId, V::Message)]) {}
 }
 
 /// Observes nothing, at no cost.

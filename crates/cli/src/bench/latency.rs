@@ -4,6 +4,7 @@
 //! Real threads keep the times of flash and link and take for firmware what it takes here; the model prices the firmware's work
 //! on the processor that it was asked for. So the hardware's share of the model's latency is what both have in common.
 
+use super::drive::UNOBSERVED;
 use super::{Bench, tcp};
 use anyhow::Context;
 use report::Summary;
@@ -76,5 +77,6 @@ fn layers(workload: &str, world: &str, ios: u64) -> anyhow::Result<Layers> {
         layers = layers.flag(flag, value)?;
     }
     let ios = ios.to_string();
-    Ok(layers.flag("--ios", &ios)?.set("workload.warm_up_ios=0")?.set("cache.size_bytes=4MiB")?)
+    let settings = ["workload.warm_up_ios=0", "cache.size_bytes=4MiB", UNOBSERVED];
+    Ok(settings.into_iter().try_fold(layers.flag("--ios", &ios)?, Layers::set)?)
 }

@@ -169,6 +169,7 @@ impl Small {
             check: true,
             audit: Some(true),
             series: None,
+            observed: Some(8),
             media: None,
             cuts: None,
             preallocates: false,

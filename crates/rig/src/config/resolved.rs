@@ -179,6 +179,8 @@ pub enum World {
         apart: Apart,
         /// Whether flash takes its time.
         timing: bool,
+        /// Of so many requests one is followed.
+        observed: Option<u32>,
     },
 }
 
@@ -483,12 +485,16 @@ fn world(from: &Layered) -> Result<World, ConfigError> {
     let apart = from.get("run.world_apart")?;
     let timing: bool =
         from.get("run.timing").map_err(|_| from.refuse("run.timing", "true or false (--timing on or off)"))?;
+    let observed: Option<u32> = from.get_unless("run.observed", "none")?;
+    if observed == Some(0) {
+        return Err(from.refuse("run.observed", "at least 1, or \"none\""));
+    }
     Ok(match from.get("run.world")? {
         WorldName::Sim if !timing => {
             return Err(from.refuse("run.timing", "true (--timing on): virtual time is made of these times"));
         }
         WorldName::Sim => World::Sim,
-        WorldName::Threads => World::Threads { threads, apart, timing },
+        WorldName::Threads => World::Threads { threads, apart, timing, observed },
     })
 }
 

@@ -136,7 +136,8 @@ fn higher_layers_win_and_every_value_knows_its_own() {
     assert_eq!(origin("device.channels"), "device mlc-1tb");
     assert_eq!(origin("processor.prices.cache_find_entry.slots"), "processor in-order-1ghz");
     assert_eq!(origin("host.depth"), "default");
-    assert_eq!(resolved.world, World::Threads { threads: 1, apart: threads::Apart::Hardware, timing: false });
+    let world = World::Threads { threads: 1, apart: threads::Apart::Hardware, timing: false, observed: Some(64) };
+    assert_eq!(resolved.world, world);
 }
 
 /// With any of them at its longest the drive answers before its host gives it up.

@@ -126,11 +126,11 @@ impl Observe for Tally {
     }
     fn reaped(&mut self, queue: QueueId, command: u16, _at: Time, _kind: IoKind, _latency: Span) {
         self.answered += 1;
-        self.notes.push(Note::Reaped { key: CommandKey::new(queue, command), counted: false });
+        self.notes.push(Note::Reaped { key: CommandKey::new(queue, command), counted: None });
     }
     fn finished(&mut self, queue: QueueId, io: &Io, bytes: Bytes, latency: Span, is_counted: bool) {
         if let Some(Note::Reaped { counted, .. }) = self.notes.last_mut() {
-            *counted = is_counted;
+            *counted = is_counted.then_some(latency);
         }
         self.finished += 1;
         if is_counted {

@@ -57,7 +57,7 @@ impl Run {
     }
 
     fn reaped(&mut self, now: u64) -> Breakdown {
-        self.note(HOST, now, Note::Reaped { key: key(1), counted: true });
+        self.note(HOST, now, Note::Reaped { key: key(1), counted: Some(Span::ZERO) });
         self.0.window.breakdown()
     }
 }
@@ -84,7 +84,7 @@ fn the_time_of_a_command_is_cut_at_every_turn_about_it() {
     run.note(OF_NVMQ, 133, Note::Completed(key(1)));
     // Whoever has sent something since, it is on its way to the host.
     run.turn(LINK, OF_NVMQ, [140; 3], Some(1));
-    run.note(HOST, 150, Note::Reaped { key: key(1), counted: false });
+    run.note(HOST, 150, Note::Reaped { key: key(1), counted: None });
     assert_eq!(run.0.window.breakdown().commands, 0);
     let found = run.reaped(150);
     let parts = parts_of([

@@ -31,6 +31,8 @@ fn both_worlds_count_the_same() {
         let real = run_on_threads(&device, "small", 3, vec![phase()], layout, Some(Span::from_secs(300)));
         let real = real.unwrap_or_else(|error| panic!("{name}: {error}")).remove(0);
         assert!(real.check().is_empty(), "{name}: {:?}", real.check());
+        let parts = |of: &Summary| of.breakdown.iter().map(|(part, _)| part.to_owned()).collect::<Vec<_>>();
+        assert!(real.breakdown_of.is_some_and(|followed| followed > 100) && parts(&real) == parts(&modelled), "{name}");
         let lookups =
             |of: &Summary| of.cache.as_ref().map(|cache| [&cache.reads, &cache.writes].map(|of| of.hits + of.misses));
         assert_eq!(lookups(&real), lookups(&modelled), "{name}");
@@ -43,6 +45,32 @@ fn both_worlds_count_the_same() {
         // Flash that takes no time leaves the firmware less of it for what it does beside requests.
         let is_some = |real: u64, modelled: u64| real > 0 && real * 10 <= modelled * 11;
         assert!(is_some(real.0, modelled.0) && is_some(real.1, modelled.1), "{name}: {real:?} {modelled:?}");
+    }
+}
+
+/// What flash and the link take of a request in real time is what they take in virtual time, and a little more: alarms ring late, never
+/// early.
+#[test]
+fn flash_and_link_have_their_part_of_a_request_in_real_time_too() {
+    for &architecture in ARCHITECTURES {
+        let name = architecture.name();
+        let small = Small { architecture, queues: 1, depth: 1, fill: Fill::Sequential, ..Small::default() };
+        let phase = || {
+            let reads = Recipe::fixed("reads", Pattern::Random, 1.0, 4096);
+            let source = reads.source(&Parameters::new(small.sectors(), 1)).expect("a drawable workload");
+            Phase { ios: Some(500), ..Phase::new("reads", Box::new(source), Pace::Closed) }
+        };
+        let device = small.device();
+        let mut session = Session::new(&device, "small", processor(), 1, vec![phase()], 0).expect("it can be built");
+        let modelled = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{name}: {error}"));
+        let real = run_on_threads(&device, "small", 1, vec![phase()], Layout::on(2), Some(Span::from_secs(300)));
+        let real = real.unwrap_or_else(|error| panic!("{name}: {error}")).remove(0);
+        assert_eq!(real.check(), [], "{name}");
+        let media = |of: &Summary| {
+            ["flash", "dma"].map(|part| of.breakdown.get(part).expect("a part")).iter().copied().sum::<f64>()
+        };
+        assert!(media(&real) > 0.9 * media(&modelled), "{name}: {:?} {:?}", real.breakdown, modelled.breakdown);
+        assert!(media(&real) > 0.0);
     }
 }
 
