@@ -72,6 +72,8 @@ pub struct Usage {
     /// what it waited for the bus. What goes on at once, by cache commands, counts once. And how long it was kept without one while pages
     /// were decoded; that counts when it has another.
     pub die_held: Vec<Span>,
+    /// The same of all dies.
+    pub dies_held: Span,
     /// How long dies had a transaction, waiting for the bus included, or were kept without one while pages were decoded; of all dies. It
     /// counts when a transaction ends, or the next one comes.
     pub dies_taken: Span,
@@ -121,13 +123,18 @@ impl Ledger {
             _ => &mut self.usage.bus_busy,
         };
         *busy += length;
-        self.usage.die_held[die.index()] += length - shared;
+        self.hold_for(die, length - shared);
     }
 
     /// A die without a transaction was kept so long.
     pub(crate) fn keep(&mut self, die: DieId, length: Span) {
-        self.usage.die_held[die.index()] += length;
+        self.hold_for(die, length);
         self.usage.dies_taken += length;
+    }
+
+    fn hold_for(&mut self, die: DieId, length: Span) {
+        self.usage.die_held[die.index()] += length;
+        self.usage.dies_held += length;
     }
 
     pub(crate) fn finish(&mut self, transaction: &Transaction) {

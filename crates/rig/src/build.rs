@@ -97,8 +97,7 @@ pub struct Device {
     pub priorities: Vec<QueuePriority>,
     /// Whether reads are judged by the oracle.
     pub check: bool,
-    /// Whether the firmware's tables are compared when the run is over, and with what the flash holds, if somebody said. If nobody did,
-    /// in real time those of small drives are compared with each other.
+    /// Whether tables are compared at the end, and with what the flash holds, if somebody said; else those of small drives in real time.
     pub audit: Option<bool>,
     /// The interval of the time series, if one is wanted.
     pub series: Option<Span>,

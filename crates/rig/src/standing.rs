@@ -1,6 +1,6 @@
 //! Where a device stands while it runs on threads: what its firmware has counted, what its stages and its flash have done.
 
-use crate::hardware::{MediaCounts, MediaTally};
+use crate::hardware::{Held, MediaCounts, MediaTally};
 use crate::meter::Breakdown;
 use crate::sampling::Sampling;
 use firmware::{Counter, Firmware, Sums};
@@ -14,6 +14,8 @@ pub(crate) struct Standing {
     pub(crate) sums: Sums,
     pub(crate) media: MediaCounts,
     pub(crate) usage: Usage,
+    /// How long flash and link were busy.
+    pub(crate) held: Held,
     /// Where the time of a sample of the requests went, where one is kept.
     pub(crate) sampled: Breakdown,
 }
@@ -21,11 +23,12 @@ pub(crate) struct Standing {
 impl Standing {
     /// What came since.
     pub(crate) fn since(self, earlier: &Standing) -> Standing {
-        let Standing { sums, media, usage, sampled } = self;
+        let Standing { sums, media, usage, held, sampled } = self;
         Standing {
             sums: sums.since(&earlier.sums),
             media: media.since(earlier.media),
             usage: usage.since(&earlier.usage),
+            held: held.since(&earlier.held),
             sampled: sampled.since(&earlier.sampled),
         }
     }
@@ -87,6 +90,7 @@ impl Watch {
         let mut sums = Sums::default();
         self.counters.iter().for_each(|counters| sums.join(&Sums::of(|at| counters.get(at))));
         let sampled = self.sampling.as_ref().map(Sampling::breakdown).unwrap_or_default();
-        Standing { sums, media: self.media.counts(), usage: self.onlooker.look(), sampled }
+        let (media, held) = (self.media.counts(), self.media.held());
+        Standing { sums, media, usage: self.onlooker.look(), held, sampled }
     }
 }

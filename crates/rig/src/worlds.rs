@@ -2,7 +2,7 @@
 
 use crate::array::{media_summary, space, wear};
 use crate::build::{Built, Device};
-use crate::hardware::PhaseOutcome;
+use crate::hardware::{Held, PhaseOutcome};
 use crate::sampling::Sampling;
 use crate::session::{SessionError, add_journal_wear, check_ended, judge, stands_still};
 use crate::standing::{Standing, Watch};
@@ -10,7 +10,7 @@ use crate::summary::{Labels, add_sampled, add_sums, amplification, as_the_host_s
 use firmware::Tables;
 use host::Phase;
 use report::{Flash, Group, MachineThread, Named, Summary};
-use threads::{Layout, Outcome, ThreadUsage, Threads, Usage};
+use threads::{Layout, Outcome, ThreadUsage, Threads};
 use units::{Span, Time};
 
 /// Groups of stages that play the hardware.
@@ -20,7 +20,7 @@ const HARDWARE: [&str; 4] = ["host", "link", "channel", "power"];
 /// each up.
 ///
 /// Times are those of the machine's clock; the flash still takes its datasheet times, kept by its channels' alarms. Where the time went is
-/// that of a sample of the requests. What only virtual time knows is absent from the summaries: digests, cores, bounds.
+/// that of a sample of the requests. What only virtual time knows is absent from the summaries: digests and cores.
 ///
 /// # Errors
 /// As a session in virtual time: a device that cannot be built, wrong answers, refusals of the media, commands without an answer when the
@@ -56,11 +56,16 @@ pub fn run_on_threads(
     let failing = device.damages_pages().then_some(&*tables);
     let sum_up = |outcome| {
         let mut summary = sum_up(&labels, outcome, failing);
-        if let Some(Standing { usage, .. }) = &outcome.counted {
-            let doing = Doing { usage, lasted: outcome.results.window().secs_f64(), parts: &parts, run: &run };
+        if let Some(standing) = &outcome.counted {
+            let doing = Doing { standing, lasted: outcome.results.window().secs_f64(), parts: &parts, run: &run };
             summary.groups = doing.groups(device.architecture.groups().iter().map(|group| group.name));
             summary.hardware = doing.groups(HARDWARE.into_iter());
             summary.machine_threads = doing.machine_threads();
+            let geometry = &device.drive.geometry;
+            let dies = geometry.dies_per_channel() * geometry.shape().channels;
+            summary.bounds = Some(report::bounds(summary.iops, &doing.resources(dies, &summary.machine_threads)));
+            let buses = standing.held.buses.iter().map(|held| doing.share(held.secs_f64()));
+            summary.flash.get_or_insert_default().channel_utilisation = buses.collect();
         }
         summary
     };
@@ -93,7 +98,7 @@ fn sum_up(labels: &Labels, outcome: &PhaseOutcome, failing: Option<&Tables>) -> 
 
 /// What stages and threads did in the measured part of a phase.
 struct Doing<'a> {
-    usage: &'a Usage,
+    standing: &'a Standing,
     /// How long it was, s.
     lasted: f64,
     /// The group and the name of each stage.
@@ -106,7 +111,7 @@ impl Doing<'_> {
     fn groups<'a>(&self, groups: impl Iterator<Item = &'a str>) -> Named<Group> {
         let mut named = Named::default();
         for group in groups {
-            let stages = self.parts.iter().zip(&self.usage.stages);
+            let stages = self.parts.iter().zip(&self.standing.usage.stages);
             let members = || stages.clone().filter(|((of, _), _)| *of == group).map(|(_, usage)| usage);
             let threads = members().count();
             if threads > 0 {
@@ -129,7 +134,22 @@ impl Doing<'_> {
             let (utilisation, pinned) = (self.share(usage.busy.secs_f64()), self.run.pinned[index]);
             MachineThread { pinned, utilisation, received: usage.received, sleeps: usage.sleeps, stages }
         };
-        self.usage.threads.iter().enumerate().map(of).collect()
+        self.standing.usage.threads.iter().enumerate().map(of).collect()
+    }
+
+    /// What may limit the run and how busy it was: flash of so many dies and the link, where they take their times, and the thread of the
+    /// machine that has the most to do. The stages that live there cannot move to another.
+    fn resources(&self, dies: u32, threads: &[MachineThread]) -> Vec<(String, f64)> {
+        let Held { buses, dies: held, link } = &self.standing.held;
+        let bus = buses.iter().copied().max().unwrap_or_default();
+        let thread = threads.iter().map(|thread| thread.utilisation).fold(0.0, f64::max);
+        let name = if threads.len() > 1 { "busiest machine thread" } else { "machine thread" };
+        vec![
+            ("flash buses".into(), self.share(bus.secs_f64())),
+            ("flash dies".into(), self.share(held.secs_f64() / f64::from(dies))),
+            ("host link".into(), self.share(link.to_host.max(link.from_host).secs_f64())),
+            (name.into(), thread),
+        ]
     }
 
     /// A time as a share of the whole.

@@ -522,6 +522,7 @@ impl ChannelStage {
         }
         finished.clear();
         self.finished = finished;
+        self.ways.tally.used(self.index, self.channel.usage());
         self.set_alarm(turn);
         self.prefetch_next();
     }

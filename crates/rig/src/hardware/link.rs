@@ -261,6 +261,7 @@ impl LinkStage {
         direction.free_at = direction.free_at.max(now) + busy;
         direction.push(direction.free_at + self.timing.flight * flights, job);
         *(if to_host { &mut self.usage.to_host } else { &mut self.usage.from_host }) += busy;
+        self.tally.moved(self.usage);
         self.set_alarm(turn);
     }
 

@@ -24,5 +24,5 @@ pub(crate) use link::{LinkStage, LinkUsage, LinkWays};
 pub(crate) use power::PowerStage;
 pub(crate) use rounds::Steadiness;
 pub(crate) use standstill::Standstill;
-pub(crate) use tally::{MediaCounts, MediaTally, Work};
+pub(crate) use tally::{Held, MediaCounts, MediaTally, Work};
 pub(crate) use upsets::Upsets;

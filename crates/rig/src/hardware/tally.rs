@@ -1,10 +1,12 @@
-//! Counts of what the media got wrong: words that all channels write, in either world.
+//! Counts of what the media got wrong, and how long it was busy: words that all channels write, in either world.
 
+use crate::hardware::LinkUsage;
+use flash::Usage;
 use stage::Counters;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use units::Lpn;
+use units::{Lpn, Span};
 
 /// What was counted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,6 +62,28 @@ impl MediaCounts {
     }
 }
 
+/// How long hardware was busy up to a moment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Held {
+    /// The bus of each channel.
+    pub(crate) buses: Vec<Span>,
+    /// All dies.
+    pub(crate) dies: Span,
+    /// The link, by its busier direction.
+    pub(crate) link: LinkUsage,
+}
+
+impl Held {
+    /// What came since.
+    pub(crate) fn since(mut self, earlier: &Held) -> Held {
+        self.buses.iter_mut().zip(&earlier.buses).for_each(|(now, then)| *now = now.saturating_sub(*then));
+        self.dies = self.dies.saturating_sub(earlier.dies);
+        self.link.to_host = self.link.to_host.saturating_sub(earlier.link.to_host);
+        self.link.from_host = self.link.from_host.saturating_sub(earlier.link.from_host);
+        self
+    }
+}
+
 /// What a channel counts for every page, and by itself: its turns are on one thread at a time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Work {
@@ -79,6 +103,9 @@ const WORKS: usize = 3;
 pub(crate) struct MediaTally {
     /// Of each channel, by [`Work`].
     works: Box<[Counters]>,
+    /// Picoseconds that the bus and the dies of each channel were held, and each direction of the link.
+    held: Box<[[AtomicU64; 2]]>,
+    link: [AtomicU64; 2],
     bits: AtomicU64,
     words: AtomicU64,
     retries: AtomicU64,
@@ -94,6 +121,8 @@ impl MediaTally {
     pub(crate) fn new(channels: u32) -> Self {
         MediaTally {
             works: (0..channels).map(|_| Counters::new(WORKS)).collect(),
+            held: (0..channels).map(|_| Default::default()).collect(),
+            link: Default::default(),
             bits: AtomicU64::default(),
             words: AtomicU64::default(),
             retries: AtomicU64::default(),
@@ -114,6 +143,27 @@ impl MediaTally {
     /// A channel has done something; only its stage says so.
     pub(crate) fn did(&self, channel: u16, work: Work) {
         self.works[usize::from(channel)].add(work as usize, 1);
+    }
+
+    /// What a channel has used so far; only its stage says so.
+    pub(crate) fn used(&self, channel: u16, usage: &Usage) {
+        tell(&self.held[usize::from(channel)], [usage.bus_busy, usage.dies_held]);
+    }
+
+    /// What a link whose transfers take time has used so far, of which there is one.
+    pub(crate) fn moved(&self, usage: LinkUsage) {
+        tell(&self.link, [usage.to_host, usage.from_host]);
+    }
+
+    /// How long all were busy so far.
+    pub(crate) fn held(&self) -> Held {
+        let span = |picos: &AtomicU64| Span::from_picos(picos.load(Ordering::Relaxed));
+        let [to_host, from_host] = self.link.each_ref().map(span);
+        Held {
+            buses: self.held.iter().map(|[bus, _]| span(bus)).collect(),
+            dies: self.held.iter().map(|[_, dies]| span(dies)).sum(),
+            link: LinkUsage { to_host, from_host },
+        }
     }
 
     pub(crate) fn retried(&self, pages: u8) {
@@ -156,4 +206,9 @@ impl MediaTally {
             erases: did(Work::Erase),
         }
     }
+}
+
+/// Two times of one writer, for others to read.
+fn tell(words: &[AtomicU64; 2], times: [Span; 2]) {
+    words.iter().zip(times).for_each(|(word, time)| word.store(time.picos(), Ordering::Relaxed));
 }

@@ -33,6 +33,9 @@ fn both_worlds_count_the_same() {
         assert!(real.check().is_empty(), "{name}: {:?}", real.check());
         let parts = |of: &Summary| of.breakdown.iter().map(|(part, _)| part.to_owned()).collect::<Vec<_>>();
         assert!(real.breakdown_of.is_some_and(|followed| followed > 100) && parts(&real) == parts(&modelled), "{name}");
+        // Flash and link take no time: a thread of the machine is all that can be full.
+        let limits: Vec<_> = real.bounds().iter().map(|bound| bound.resource.as_str()).collect();
+        assert_eq!(limits, ["busiest machine thread"], "{name}");
         let lookups =
             |of: &Summary| of.cache.as_ref().map(|cache| [&cache.reads, &cache.writes].map(|of| of.hits + of.misses));
         assert_eq!(lookups(&real), lookups(&modelled), "{name}");
@@ -70,7 +73,12 @@ fn flash_and_link_have_their_part_of_a_request_in_real_time_too() {
             ["flash", "dma"].map(|part| of.breakdown.get(part).expect("a part")).iter().copied().sum::<f64>()
         };
         assert!(media(&real) > 0.9 * media(&modelled), "{name}: {:?} {:?}", real.breakdown, modelled.breakdown);
-        assert!(media(&real) > 0.0);
+        let dies = |of: &Summary| {
+            of.bounds().iter().find(|bound| bound.resource == "flash dies").expect("they are busy").iops_bound
+        };
+        // The same pages are read in the same time, and what the drive does when it is idle is more on a slow machine.
+        let (found, known) = (dies(&real), dies(&modelled));
+        assert!(found < 1.05 * known, "{name}: dies allow {found} requests a second, not {known}");
     }
 }
 
