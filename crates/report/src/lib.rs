@@ -28,6 +28,7 @@ mod replayed;
 mod sample;
 mod summary;
 mod table;
+mod time_spent;
 mod whole;
 mod workers;
 

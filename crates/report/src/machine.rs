@@ -1,8 +1,7 @@
 //! What the threads of this machine did, where the firmware ran on them.
 
 use crate::human::{bar, count, percent};
-use crate::page::{bar_cell, cells, put};
-use crate::table::bar_cells;
+use crate::page::{bar_cell, bar_cells, cells, put};
 use crate::{Named, Page, Summary};
 use serde::{Deserialize, Serialize};
 

@@ -109,6 +109,11 @@ pub(crate) fn cells<T: AsRef<str>>(texts: &[T]) -> Vec<Cell> {
     texts.iter().enumerate().map(|(column, text)| aligned(column, text.as_ref())).collect()
 }
 
+/// Character cells for a bar beside the other columns of its table.
+pub(crate) fn bar_cells(page: Page) -> usize {
+    (page.width / 2).clamp(20, 50)
+}
+
 /// A cell with a bar in it.
 pub(crate) fn bar_cell(bar: &str) -> Cell {
     Cell::new(bar).fg(Color::Cyan)

@@ -3,7 +3,8 @@
 use crate::human::{bandwidth, bar, count, joules, nanos, number, of, percent};
 use crate::limits::{is_of_processor, pages_at_once, sentence};
 use crate::machine::machine_threads;
-use crate::page::{bar_cell, cells, put};
+use crate::page::{bar_cell, bar_cells, cells, put};
+use crate::time_spent::breakdown;
 use crate::{Bound, Cache, Group, Latency, Named, Page, SteadyState, Summary, Workers};
 use std::cmp::Reverse;
 
@@ -147,34 +148,6 @@ fn latencies(page: Page, summary: &Summary, out: &mut String) {
         let more = summary.namespaces.len() - NAMESPACES_SHOWN;
         *out += &page.wrap("  ", &format!("The busiest namespaces; --json has {more} more."));
     }
-}
-
-/// Character cells for a bar beside the other columns of its table.
-pub(crate) fn bar_cells(page: Page) -> usize {
-    (page.width / 2).clamp(20, 50)
-}
-
-fn breakdown(page: Page, summary: &Summary, out: &mut String) {
-    let total: f64 = summary.breakdown.iter().map(|(_, part)| part).sum();
-    if total <= 0.0 {
-        return;
-    }
-    let longest = summary.breakdown.iter().map(|(_, part)| *part).fold(0.0, f64::max);
-    let of = summary.breakdown_of.map_or("all requests".into(), |seen| format!("{} requests", count(seen as f64)));
-    *out += &format!("{} (mean of {of})\n", page.strong("Where the time went"));
-    let mut table = page.table(&[]);
-    for (name, part) in summary.breakdown.iter() {
-        let mut row = cells(&[name, &nanos(*part), &percent(part / total)]);
-        row.push(bar_cell(&bar(part / longest, bar_cells(page))));
-        table.add_row(row);
-        if name == "queueing" {
-            for (whose, line) in summary.breakdown_queueing.iter().filter(|(_, line)| **line >= 0.01 * total) {
-                table.add_row(cells(&[&format!("  for {whose}"), &nanos(*line), &percent(line / total), ""]));
-            }
-        }
-    }
-    table.add_row(cells(&["sum", &nanos(total), &percent(1.0), ""]));
-    put(out, &table);
 }
 
 /// What the bounds of the firmware's processor are worth.
@@ -548,16 +521,6 @@ mod tests {
             assert_eq!((shows(&summary, width - 1), shows(&summary, width)), ([false; 2], [true; 2]), "{width}");
         }
         assert_eq!([30, 40, 80, 100, 140].map(|width| bar_cells(Page { width, ..Page::PLAIN })), [20, 20, 40, 50, 50]);
-    }
-
-    #[test]
-    fn lines_that_hold_a_hundredth_of_the_time_are_named() {
-        let run = |line| {
-            let breakdown = [("queueing", 60.0), ("flash", 40.0)].into_iter().collect();
-            let breakdown_queueing = [("nvmq", line)].into_iter().collect();
-            render_on(Page::PLAIN, &Summary { breakdown, breakdown_queueing, ..sample() }).contains("for nvmq")
-        };
-        assert!(run(1.0) && !run(0.99));
     }
 
     #[test]
