@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Words of one bit for each of so many requests that they are told apart.
 const WORDS: usize = 64;
 
-/// Requests of which an observer is told all: of every so many that begin one, drawn, from there until it is over. Threads that have clones
-/// of one sample know the same requests.
+/// Requests that an observer follows: of every so many that begin one, drawn, until its end is told. Threads that have clones of one sample
+/// know the same requests.
 #[derive(Clone, Debug)]
 pub struct Sample {
     chosen: Arc<[AtomicU64; WORDS]>,
@@ -42,7 +42,7 @@ impl Sample {
         self.is_in_turn = is_in_turn;
     }
 
-    /// Whether what is about this request belongs to it. Of some thousand other requests that are under way one seems to as well.
+    /// Whether what is about this request belongs to it. Others with the same bit seem to as well: an observer looks who they are.
     #[inline]
     pub fn has(&self, subject: Option<u32>) -> bool {
         self.is_all || subject.is_some_and(|subject| self.word(subject).load(Ordering::Relaxed) & bit(subject) != 0)
@@ -57,16 +57,18 @@ impl Sample {
         }
     }
 
-    /// A request begins; whether it is one of the sample.
+    /// A request begins; whether it is one of the sample. No two of it share a bit: the next one is taken then.
     fn begin(&mut self, subject: u32) -> bool {
         if self.left > 0 {
             self.left -= 1;
             return false;
         }
+        if self.word(subject).fetch_or(bit(subject), Ordering::Relaxed) & bit(subject) != 0 {
+            return false;
+        }
         // From 0 to twice the mean, by a congruential generator: of a sample no more is asked.
         self.drawn = self.drawn.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         self.left = ((u64::from(self.drawn) * (2 * u64::from(self.every) - 1)) >> 32) as u32;
-        self.word(subject).fetch_or(bit(subject), Ordering::Relaxed);
         true
     }
 
@@ -101,15 +103,29 @@ mod tests {
     fn one_of_every_so_many_is_chosen_until_it_is_over() {
         let mut sample = Sample::one_in(8);
         let other = sample.clone();
-        let begun: Vec<u32> = (0..80_000).filter(|&subject| sample.begin(subject)).collect();
-        assert!((9_700..10_300).contains(&begun.len()), "{} of 80000", begun.len());
+        let mut begun = Vec::new();
+        for subject in 0..80_000 {
+            if sample.begin(subject) {
+                assert!(other.has(Some(subject)), "threads know the same");
+                begun.push(subject);
+                other.end(subject);
+                assert!(!sample.has(Some(subject)));
+            }
+        }
+        assert!(begun[0] == 0 && (9_700..10_300).contains(&begun.len()), "{} of 80000", begun.len());
         let places: std::collections::BTreeSet<u32> = begun.iter().map(|subject| subject % 8).collect();
         assert_eq!(places.len(), 8, "whatever the period of requests is");
-        assert_eq!(begun[0], 0);
-        assert!(other.has(Some(0)), "threads know the same");
-        begun.iter().for_each(|&subject| other.end(subject));
-        assert!(!sample.has(Some(0)));
         assert!(!sample.has(None), "what is about no request is not told");
         assert!(Sample::all().has(None));
+    }
+
+    #[test]
+    fn requests_that_seem_the_same_are_not_followed_at_the_same_time() {
+        let mut sample = Sample::one_in(1);
+        let twin = (1..).find(|&other| scatter(other) == scatter(0)).expect("there are more requests than bits");
+        assert!(sample.begin(0) && sample.has(Some(twin)));
+        assert!(!sample.begin(twin) && sample.begin(1), "the next one is taken");
+        sample.end(0);
+        assert!(sample.begin(twin));
     }
 }

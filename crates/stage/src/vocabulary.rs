@@ -90,8 +90,8 @@ pub trait Probe<V: Vocabulary> {
     fn cost(&mut self, _stage: StageId, _cost: Cost, _sends: usize) {}
     /// A stage noted something.
     fn note(&mut self, stage: StageId, at: Time, note: &V::Note);
-    /// These messages were left by the turn, about whatever request: the last that is told of a turn. Only threads tell.
-    fn left(&mut self, _sends: &[(StageId, V::Message)]) {}
+    /// All of a turn was told, but that it sent these, about whatever request. Only threads tell.
+    fn over(&mut self, _sends: &[(StageId, V::Message)]) {}
 }
 
 /// Observes nothing, at no cost.

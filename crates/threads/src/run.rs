@@ -42,7 +42,7 @@ pub(crate) struct Shared {
     pub(crate) sleepers: Vec<Arc<Sleeper>>,
     /// By which observers are told what turns cost.
     pub(crate) prices: Vec<Price>,
-    /// What the stages of each thread note, where nobody observes them.
+    /// What the stages of each thread note.
     pub(crate) counters: Vec<Arc<Counters>>,
     /// What each thread and its stages do.
     pub(crate) boards: Vec<Arc<Board>>,
@@ -114,7 +114,7 @@ impl<V: Vocabulary> Threads<V> {
         self.onlooker.clone()
     }
 
-    /// What the stages of each thread note is counted here while they run, where nobody observes them.
+    /// What the stages of each thread note is counted here while they run.
     pub fn counters(&self) -> Vec<Arc<Counters>> {
         self.counters.clone()
     }
@@ -163,8 +163,8 @@ impl<V: Vocabulary> Threads<V> {
         Ok(self.run_with(deadline, |_thread| None::<NoProbe>, Some((home, beside)))?.0)
     }
 
-    /// Like [`Threads::run`], with an observer for each thread, given its number. Each turn is then timed by itself, at
-    /// the price of reading the clock.
+    /// Like [`Threads::run`], with an observer for each thread, given its number. Each turn of its
+    /// sample is then timed by itself, at the price of reading the clock.
     ///
     /// # Errors
     /// As for [`Threads::run`].

@@ -133,12 +133,8 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
             self.settle(seat);
         }
         self.now = self.shared.clock.now();
-        self.tell(
-            TurnRecord { stage: seat.id, from: None, arrived: started, started, ended: self.now },
-            subject,
-            (cost, sent_before),
-            self.now,
-        );
+        let record = TurnRecord { stage: seat.id, from: None, arrived: started, started, ended: self.now };
+        self.tell(record, subject, (cost, sent_before));
     }
 
     /// A turn about no request of the sample. The observer is told of it if it notes or sends something that is about one.
@@ -160,18 +156,17 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
     fn tell_beside(&mut self, stage: StageId, sent_before: usize) {
         let started = self.now;
         let record = TurnRecord { stage, from: None, arrived: started, started, ended: self.shared.clock.now() };
-        // A host goes by the time at which its turn began: what it notes is about its own times.
-        self.tell(record, None, (Cost::default(), sent_before), started);
+        self.tell(record, None, (Cost::default(), sent_before));
     }
 
-    /// Tells the observer of a turn, whose notes were made `at` a time.
-    fn tell(&mut self, record: TurnRecord, subject: Option<u32>, (cost, sent_before): (Cost, usize), at: Time) {
+    /// Tells the observer of a turn, what it cost and what was sent since so much was.
+    fn tell(&mut self, record: TurnRecord, subject: Option<u32>, (cost, sent_before): (Cost, usize)) {
         let Some(probe) = &mut self.probe else { return };
         let sends = &self.outbox.sends[sent_before..];
         probe.turn(&record, subject);
         probe.cost(record.stage, cost, sends.len());
-        self.outbox.notes.drain(..).for_each(|note| probe.note(record.stage, at, &note));
-        probe.left(sends);
+        self.outbox.notes.drain(..).for_each(|note| probe.note(record.stage, record.ended, &note));
+        probe.over(sends);
     }
 
     /// Whom a lock is given to is told with what the turn sent.
