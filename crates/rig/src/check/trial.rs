@@ -41,6 +41,9 @@ const HYBRID: u64 = 0x5eed_0004_0000_0000;
 /// The same for how often blocks can be erased before they fail.
 const WORN: u64 = 0x5eed_0007_0000_0000;
 
+/// The same for whether flash gets worse by being read.
+const WORSENS: u64 = 0x5eed_0008_0000_0000;
+
 /// The same for which reads hosts send with force unit access.
 const READ_THROUGH: u64 = 0x5eed_0006_0000_0000;
 
@@ -384,8 +387,17 @@ fn wear_out(case: &Case, device: &mut Device) {
     let erase_failures = if device.power.is_some() { [0.02, 0.25, 1.0] } else { [0.0, 0.02, 0.25] };
     // Of 9,200 bits of a word none, nine or twenty are wrong on average. Of the last some pages are lost, even if they are read again.
     let (base, correctable) = draw.of(&[(0.0, 24), (1.0e-3, 29), (2.2e-3, 24)]);
+    // Some of the middle ones get worse by being read: after some hundred reads of a block its pages are weak, and are written elsewhere.
+    let worsens = case.mutation.is_none() && base == 1.0e-3 && Draw::new(case.seed ^ WORSENS).coin();
+    let disturb = if worsens { 0.1 * base } else { 0.0 };
     device.faults = Some(FaultSettings {
-        errors: ErrorModel { base, ..ErrorModel::default() },
+        errors: ErrorModel {
+            base,
+            disturb,
+            disturb_wear_exponent: 0.0,
+            disturb_exponent: 0.5,
+            ..ErrorModel::default()
+        },
         block_sigma: draw.of(&[0.0, 0.1]),
         correctable,
         decode: Span::from_micros(1),
