@@ -2,7 +2,7 @@
 
 use super::tests::{data, ready_with, result, status};
 use super::*;
-use crate::namespaces::{Change, FORMATS};
+use crate::namespaces::Change;
 use crate::settings::tests::example;
 use crate::spec::identify;
 use crate::spec::registers::{self, Configuration};
@@ -23,7 +23,8 @@ fn with_two() -> Controller {
     let mut all = Namespaces::clone(controller.namespaces());
     all.begin_change(1, Change::Deleted).unwrap();
     all.on_erased(1, true);
-    assert_eq!([0; 2].map(|_| all.create(2048, FORMATS[0])), [Ok(1), Ok(2)]);
+    let format = all.formats().next().unwrap();
+    assert_eq!([0; 2].map(|_| all.create(2048, format)), [Ok(1), Ok(2)]);
     all.attach(1, &[controller.settings().controller_id], true).unwrap();
     controller.set_namespaces(&Arc::new(all));
     controller
@@ -57,7 +58,8 @@ fn a_feature_of_a_namespace_ends_with_it() {
     assert_eq!(result(&mut controller, get), 7, "nothing changed");
     all.begin_change(1, Change::Deleted).unwrap();
     all.on_erased(1, true);
-    let id = all.create(8, FORMATS[0]).unwrap();
+    let format = all.formats().next().unwrap();
+    let id = all.create(8, format).unwrap();
     all.attach(id, &[controller.settings().controller_id], true).unwrap();
     controller.set_namespaces(&Arc::new(all));
     assert_eq!((id, result(&mut controller, get)), (1, 0));
