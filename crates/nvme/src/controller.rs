@@ -392,9 +392,12 @@ impl Controller {
         self.events.push_back(DeviceEvent::Stop);
     }
 
-    /// The subsystem is reset: the host finds its controller disabled, and CSTS.NSSRO set (Base §3.7.1).
+    /// The subsystem is reset: the host finds its controller disabled, and CSTS.NSSRO set (Base §3.7.1). The admin queue's places, which a
+    /// reset by CC.EN leaves, go as well (Base §3.7.2).
     pub fn on_subsystem_reset(&mut self) {
         self.configuration = Configuration::default();
+        self.attributes = AdminQueueAttributes::default();
+        (self.submissions, self.completions) = (0, 0);
         self.was_reset = true;
         self.stop();
     }

@@ -41,9 +41,8 @@ impl Format {
     }
 }
 
-/// The formats that a namespace can have, in their order; those with blocks below one of the drive it cannot, nor those beyond what is
-/// written atomically, nor those with metadata where the drive keeps none.
-pub(crate) const FORMATS: [Format; 4] =
+/// The formats that a namespace of some drive can have, in their order.
+const FORMATS: [Format; 4] =
     [Format::plain(512), Format::plain(4096), Format::with_metadata(512), Format::with_metadata(4096)];
 
 /// What a namespace becomes when its contents are gone.
@@ -224,9 +223,12 @@ impl Namespaces {
         bytes.filter(|_| is_whole).map_or(settings.blocks, |bytes| self.used_blocks(bytes).min(settings.blocks))
     }
 
-    /// Whether a namespace can have blocks like these. Each is written whole or not at all, power failing or not (Base, AWUPF).
-    pub(crate) fn has_format(&self, format: Format) -> bool {
-        (self.unit..=self.longest).contains(&format.block_bytes) && (self.metadata || !format.metadata)
+    /// The formats that a namespace here can have, in the order of their places: none has blocks below one of the drive, nor beyond what is
+    /// written whole or not at all, power failing or not (Base, AWUPF), nor metadata where the drive keeps none.
+    pub(crate) fn formats(&self) -> impl Iterator<Item = Format> + '_ {
+        let blocks = self.unit..=self.longest;
+        let fits = move |format: &Format| blocks.contains(&format.block_bytes) && (self.metadata || !format.metadata);
+        FORMATS.into_iter().filter(fits)
     }
 
     /// Makes a namespace that no controller has yet, in the first gap that it fits.
@@ -466,14 +468,18 @@ mod tests {
         assert_eq!(all.bytes(), [u128::from(blocks) * 512, 0]);
     }
 
-    /// A block that is not written as a whole would break what AWUPF says.
+    /// A block that is not written as a whole would break what AWUPF says. Of what is left each has the next place (NVM §4.1.5.1, NLBAF).
     #[test]
-    fn blocks_beyond_what_is_written_atomically_are_no_format() {
-        let formats = |atomic_write_blocks| {
-            let all = Namespaces::new(&ControllerSettings { atomic_write_blocks, metadata: true, ..example() });
-            FORMATS.map(|format| all.has_format(format))
+    fn formats_that_a_drive_cannot_have_take_no_place() {
+        let formats = |block_bytes, atomic_write_blocks, metadata| {
+            let mut settings = ControllerSettings { atomic_write_blocks, metadata, ..example() };
+            settings.namespaces[0].block_bytes = block_bytes;
+            Namespaces::new(&settings).formats().collect::<Vec<_>>()
         };
-        assert_eq!([formats(8), formats(4)], [[true; 4], [true, false, true, false]]);
+        let [short, long] = [512, 4096].map(|bytes| [Format::plain(bytes), Format::with_metadata(bytes)]);
+        assert_eq!(formats(512, 8, true), FORMATS);
+        assert_eq!([formats(512, 4, true), formats(4096, 1, true)], [short, long]);
+        assert_eq!([formats(512, 8, false), formats(4096, 1, false)], [vec![short[0], long[0]], vec![long[0]]]);
     }
 
     #[test]

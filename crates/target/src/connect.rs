@@ -200,6 +200,8 @@ const THIS_DISCOVERY: u8 = 3;
 const FLOW_CONTROL_OPTIONAL: u8 = 1 << 2;
 /// TREQ: a secure channel is required.
 const CHANNEL_REQUIRED: u8 = 1;
+/// EFLAGS: a host may keep its connection to discovery, by a keep alive timeout of its own (EPCSD).
+const DISCOVERY_LASTS: u16 = 1 << 1;
 /// SECTYPE: TLS 1.3.
 const TLS13: u8 = 2;
 
@@ -220,6 +222,7 @@ fn ways(subsystem: &Subsystem, arrival: &Arrival<'_>, host: &str) -> Vec<Discove
             .set_port(1)
             .set_controller(ANY_CONTROLLER)
             .set_admin_entries(ADMIN_ENTRIES_MAX)
+            .set_flags(if subtype == THIS_DISCOVERY { DISCOVERY_LASTS } else { 0 })
             .set_service(padded(&port.to_string(), b' '))
             .set_subsystem(padded::<NAME_BYTES>(subsystem, 0))
             .set_address(padded::<NAME_BYTES>(&address.to_string(), b' '));

@@ -444,7 +444,7 @@ impl Subsystem {
                 }
                 DeviceEvent::SelfTest { extended, namespace } => self.begin_test(port, id, extended, namespace, now),
                 DeviceEvent::SelfTestEnded => self.chores.end_test(TestResult::Ended),
-                DeviceEvent::SubsystemReset => self.reset_all(),
+                DeviceEvent::SubsystemReset => self.reset_all(now),
                 // What features say is read where it is needed.
                 DeviceEvent::FeatureChanged(_) => {}
                 _ => told.push(event),
@@ -457,18 +457,15 @@ impl Subsystem {
         self.controllers.get(&id).is_some_and(|live| live.controller.settings().transport != Transport::Memory)
     }
 
-    /// Resets every controller of the subsystem: over a fabric its connections end with it. Those for discovery are of another.
-    fn reset_all(&mut self) {
+    /// Resets every controller of the subsystem; those for discovery are of another. Over a fabric their I/O queues end with that, whoever
+    /// asked for it. The admin queues stay, and CSTS tells there: Linux goes on with a Property Set, and would wait a minute for an answer
+    /// where there is no queue any more.
+    fn reset_all(&mut self, now: Time) {
         self.was_reset = true;
-        let storage = self.controllers.iter().filter(|(_, live)| live.is_storage());
-        let ids: Vec<u16> = storage.map(|(id, _)| *id).collect();
-        for id in ids {
-            match self.controllers.get_mut(&id) {
-                Some(live) if live.controller.settings().transport == Transport::Memory => {
-                    live.controller.on_subsystem_reset();
-                }
-                _ => self.end(id),
-            }
+        for live in self.controllers.values_mut().filter(|live| live.is_storage()) {
+            live.controller.on_subsystem_reset();
+            live.begin_interval(now);
+            self.doomed.extend(live.take_queues());
         }
     }
 

@@ -1,7 +1,7 @@
 //! Identify: the structures, made from the settings (Base §5.17).
 
 use crate::io::RANGE_BYTES_MAX;
-use crate::namespaces::{FORMATS, Format, GRANULE_BYTES, Space};
+use crate::namespaces::{Format, GRANULE_BYTES, Space};
 use crate::spec::fabrics::ANY_CONTROLLER;
 use crate::spec::identify::{
     self, CommandSetController, IDENTIFY_BYTES, IdentifyController, IdentifyNamespace, IndependentNamespace, padded,
@@ -278,7 +278,8 @@ impl Controller {
             Some(space) => Ok(self.identify_namespace(space).as_bytes().to_vec()),
             None if id == ALL_NAMESPACES && self.manages() => {
                 let mut common = IdentifyNamespace::default();
-                self.set_formats(&mut common, FORMATS[0]);
+                let first = self.namespaces.formats().next().expect("blocks of the drive are of a format");
+                self.set_formats(&mut common, first);
                 Ok(common.set_deallocated(DEALLOCATED_READS_ZERO).as_bytes().to_vec())
             }
             None if self.is_identifier(id) => Ok(Vec::new()),
@@ -299,16 +300,15 @@ impl Controller {
             namespace.set_format0(size(format));
             return;
         }
-        // A format that is not to be had has no size.
-        let [first, second, third, fourth] =
-            FORMATS.map(|format| if self.namespaces.has_format(format) { size(format) } else { 0 });
+        let formats: Vec<Format> = self.namespaces.formats().collect();
         let is_used = |known: &Format| Format { protection: format.protection, ..*known } == format;
-        let used = FORMATS.iter().position(is_used).unwrap_or(0) as u8;
+        let used = formats.iter().position(is_used).unwrap_or(0) as u8;
         let is_extended = format.metadata && self.settings.extends_blocks();
-        namespace.set_format(used | u8::from(is_extended) << 4).set_format0(first).set_format1(second);
-        namespace.set_formats(1);
+        namespace.set_format(used | u8::from(is_extended) << 4).set_formats((formats.len() - 1) as u8);
+        let mut sizes = formats.into_iter().map(size);
+        let [first, second, third, fourth] = [(); 4].map(|()| sizes.next().unwrap_or(0));
+        namespace.set_format0(first).set_format1(second).set_format2(third).set_format3(fourth);
         if self.settings.metadata {
-            namespace.set_formats(FORMATS.len() as u8 - 1).set_format2(third).set_format3(fourth);
             namespace.set_metadata(if self.settings.extends_blocks() { 1 } else { 1 << 1 });
             namespace.set_protections(PROTECTIONS).set_protection(format.protection.code());
         }

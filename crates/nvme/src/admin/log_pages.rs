@@ -3,6 +3,7 @@
 use crate::spec::fabrics::DiscoveryHeader;
 use crate::spec::identify::{IDENTIFY_BYTES, padded};
 use crate::spec::log_page::{self, EnduranceGroupPage, FirmwarePage};
+use crate::spec::registers::Configuration;
 use crate::spec::{ALL_NAMESPACES, AdminOpcode, FeatureId, Opcode, Status, Submission};
 use crate::{Controller, Role};
 
@@ -23,7 +24,11 @@ impl Controller {
     pub(super) fn get_log_page(&self, submission: &Submission) -> Result<Vec<u8>, Status> {
         let id = submission.dword(10) as u8;
         let (offset, bytes) = part(submission);
-        let mut page = self.log_page(id)?;
+        // Of what command set it is to be (CSI) is looked at where a page is of one (Base figure 202), and where the host has not chosen
+        // one for all (CC.CSS).
+        let chooses = self.configuration.command_sets() == Configuration::ALL_COMMAND_SETS;
+        let command_set = if chooses { submission.dword(14) >> 24 } else { 0 };
+        let mut page = self.log_page(id, command_set)?;
         // The group stands in LSI, and there is one.
         if id == log_page::ENDURANCE_GROUP && submission.dword(11) >> 16 != 1 {
             return Err(Status::INVALID_FIELD);
@@ -33,11 +38,9 @@ impl Controller {
         if ![0, ALL_NAMESPACES].contains(&submission.namespace()) {
             return Err(Status::INVALID_FIELD);
         }
-        // An index offset (OT) is for pages that have one; none here does. A command set (CSI) is looked at where a page is of one (Base
-        // figure 202), and there is NVM alone.
-        let (index_offset, command_set) = (submission.dword(14) >> 23 & 1, submission.dword(14) >> 24);
-        let is_other_set = id == log_page::EFFECTS && command_set != 0;
-        if offset % 4 != 0 || offset > page.len() as u64 || index_offset != 0 || is_other_set {
+        // An index offset (OT) is for pages that have one; none here does.
+        let index_offset = submission.dword(14) >> 23 & 1;
+        if offset % 4 != 0 || offset > page.len() as u64 || index_offset != 0 {
             return Err(Status::INVALID_FIELD);
         }
         // Where it ends there is nothing more, which may be asked for (Base §5.16, LPOL).
@@ -73,7 +76,7 @@ impl Controller {
         list
     }
 
-    fn log_page(&self, id: u8) -> Result<Vec<u8>, Status> {
+    fn log_page(&self, id: u8, command_set: u32) -> Result<Vec<u8>, Status> {
         let errors = u128::from(self.errors.total());
         if let Some(page) = self.pages.get(&id) {
             return Ok(match id {
@@ -103,7 +106,7 @@ impl Controller {
             }
             log_page::CHANGED_NAMESPACES => Ok(self.changed_list()),
             log_page::DISCOVERY => Ok(self.discovery()),
-            log_page::EFFECTS => Ok(self.effects()),
+            log_page::EFFECTS => Ok(self.effects(command_set)),
             log_page::FEATURES => {
                 let effects = |feature: &FeatureId| match feature {
                     FeatureId::ErrorRecovery => NAMESPACE_FEATURE,
@@ -130,11 +133,12 @@ impl Controller {
         header.as_bytes().iter().chain(entries).copied().collect()
     }
 
-    /// Admin commands by opcode, then I/O commands.
-    fn effects(&self) -> Vec<u8> {
+    /// Admin commands by opcode, then I/O commands of a command set: NVM (0) has some, and no other has (Base §5.16.1.6).
+    fn effects(&self, command_set: u32) -> Vec<u8> {
         let admin = AdminOpcode::ALL.iter().filter(|opcode| self.offers(**opcode));
         let effect = |opcode: &Opcode| if opcode.changes_media() { SUPPORTED | CHANGES_BLOCKS } else { SUPPORTED };
-        let io = self.settings.commands.iter().map(|opcode| (256 + *opcode as usize, effect(opcode)));
+        let commands: &[Opcode] = if command_set == 0 { &self.settings.commands } else { &[] };
+        let io = commands.iter().map(|opcode| (256 + *opcode as usize, effect(opcode)));
         let admin_effect = |opcode: &AdminOpcode| match opcode {
             AdminOpcode::FormatNvm => SUPPORTED | CHANGES_BLOCKS | CHANGES_NAMESPACE | ALONE_IN_NAMESPACE,
             AdminOpcode::NamespaceManagement | AdminOpcode::NamespaceAttachment => SUPPORTED | CHANGES_INVENTORY,

@@ -2,7 +2,7 @@
 //! Self-test (Base §5.22, §5.23, §5.14, §5.9).
 
 use super::AdminReply;
-use crate::namespaces::{Change, FORMATS, Format};
+use crate::namespaces::{Change, Format};
 use crate::spec::identify::IdentifyNamespace;
 use crate::spec::{ALL_NAMESPACES, Status, Submission, log_page};
 use crate::{CommandError, Controller, DeviceEvent, Protection};
@@ -17,11 +17,6 @@ const CONTROLLERS_MAX: usize = 2047;
 /// The place of a format, in FLBAS and in Format NVM. The bits above, elsewhere in either, say nothing where there are no more than 16 of
 /// them and no host can enable more (LBAFEE).
 const FORMAT_PLACE: u32 = 0xf;
-
-/// A format by its place in the structure.
-fn format_of(place: u32) -> Result<Format, Status> {
-    FORMATS.get(place as usize).copied().ok_or(Status::INVALID_FORMAT)
-}
 
 impl Controller {
     pub(super) fn manage_namespaces(&mut self, submission: &Submission, data: &[u8]) -> Result<AdminReply, Status> {
@@ -39,10 +34,10 @@ impl Controller {
     /// A format by its place, with protection information or without: bits 2:0 its type, bit 3 whether it lies in the first bytes of the
     /// metadata, which are all there are.
     fn format_asked(&self, place: u32, is_extended: bool, protection: u32) -> Result<Format, Status> {
-        let format = format_of(place)?;
+        let format = self.namespaces.formats().nth(place as usize).ok_or(Status::INVALID_FORMAT)?;
         let protection = Protection::from_code(protection).ok_or(Status::INVALID_FORMAT)?;
         let fits = !format.metadata || is_extended == self.settings.extends_blocks();
-        if !self.namespaces.has_format(format) || !fits || !format.metadata && protection != Protection::None {
+        if !fits || !format.metadata && protection != Protection::None {
             return Err(Status::INVALID_FORMAT);
         }
         Ok(Format { protection, ..format })

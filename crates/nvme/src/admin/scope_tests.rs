@@ -2,7 +2,7 @@
 
 use super::tests::{data, ready_with, result, status};
 use super::*;
-use crate::namespaces::{Change, FORMATS};
+use crate::namespaces::Change;
 use crate::settings::tests::example;
 use crate::spec::identify;
 use crate::spec::registers::{self, Configuration};
@@ -23,7 +23,8 @@ fn with_two() -> Controller {
     let mut all = Namespaces::clone(controller.namespaces());
     all.begin_change(1, Change::Deleted).unwrap();
     all.on_erased(1, true);
-    assert_eq!([0; 2].map(|_| all.create(2048, FORMATS[0])), [Ok(1), Ok(2)]);
+    let format = all.formats().next().unwrap();
+    assert_eq!([0; 2].map(|_| all.create(2048, format)), [Ok(1), Ok(2)]);
     all.attach(1, &[controller.settings().controller_id], true).unwrap();
     controller.set_namespaces(&Arc::new(all));
     controller
@@ -57,7 +58,8 @@ fn a_feature_of_a_namespace_ends_with_it() {
     assert_eq!(result(&mut controller, get), 7, "nothing changed");
     all.begin_change(1, Change::Deleted).unwrap();
     all.on_erased(1, true);
-    let id = all.create(8, FORMATS[0]).unwrap();
+    let format = all.formats().next().unwrap();
+    let id = all.create(8, format).unwrap();
     all.attach(id, &[controller.settings().controller_id], true).unwrap();
     controller.set_namespaces(&Arc::new(all));
     assert_eq!((id, result(&mut controller, get)), (1, 0));
@@ -128,15 +130,24 @@ fn a_log_page_may_be_asked_for_from_its_end() {
     assert_eq!(status(&mut controller, from(516)), Status::INVALID_FIELD);
 }
 
-/// Base figure 202: of those that there are one alone is told by command set, and of these there is NVM (0).
+/// Base figure 202: of those that there are one alone is told by command set. Of another than NVM no I/O command is there, where a host
+/// may ask for it (Base §5.16.1.6): with one set in CC.CSS all is of that.
 #[test]
 fn a_command_set_is_looked_at_where_a_log_page_has_one() {
     let mut controller = managed();
-    let of = |id| Submission::get_log_page(id, 0, 1, NOWHERE).with_dword(14, 2 << 24);
+    let of = |id, dwords, set: u32| Submission::get_log_page(id, 0, dwords, NOWHERE).with_dword(14, set << 24);
     for id in [log_page::SUPPORTED_PAGES, log_page::ERRORS, log_page::HEALTH, log_page::FIRMWARE, log_page::FEATURES] {
-        assert_eq!(data(&mut controller, of(id)).len(), 4, "page {id:#x}");
+        assert_eq!(data(&mut controller, of(id, 1, 2)).len(), 4, "page {id:#x}");
     }
-    assert_eq!(status(&mut controller, of(log_page::EFFECTS)), Status::INVALID_FIELD);
+    let mut effects = |set| data(&mut controller, of(log_page::EFFECTS, 1024, set));
+    let nvm = effects(0);
+    assert_eq!(effects(2), nvm);
+    controller.configuration = Configuration(0x46_0061);
+    let mut effects = |set| data(&mut controller, of(log_page::EFFECTS, 1024, set));
+    assert_eq!(effects(0), nvm);
+    let other = effects(2);
+    assert!(other[..1024] == nvm[..1024] && nvm[..1024] != [0; 1024], "admin commands are of no set");
+    assert!(other[1024..].iter().all(|byte| *byte == 0) && nvm[1024..].iter().any(|byte| *byte != 0));
 }
 
 /// CNS 1Ah and 1Bh are CNS 10h and 05h for the one command set that there is.

@@ -122,3 +122,17 @@ fn the_subsystem_is_reset_by_its_signature_alone() {
     assert_eq!([0, 1, !registers::NSSR_SIGNATURE].map(|value| of(4, value)), [None, None, None]);
     assert_eq!(of(0, registers::NSSR_SIGNATURE), None, "CAP.NSSRS says that there is none");
 }
+
+/// Base §3.7.2: all properties are as after power-on, but for where the admin queue lies after a reset by CC.EN.
+#[test]
+fn a_reset_of_the_subsystem_forgets_where_the_admin_queue_lies() {
+    let places = [registers::AQA, registers::ASQ, registers::ACQ];
+    let read = |controller: &Controller| places.map(|place| controller.read_property(place));
+    let mut controller = ready_with(example());
+    let before = read(&controller);
+    assert!(!before.contains(&0), "{before:x?}");
+    controller.write_property(registers::CC, 0);
+    assert_eq!(read(&controller), before);
+    controller.on_subsystem_reset();
+    assert_eq!(read(&controller), [0; 3]);
+}

@@ -235,6 +235,8 @@ layout! {
         controller, set_controller: u16 = 6;
         /// Most entries of the admin queue.
         admin_entries, set_admin_entries: u16 = 8;
+        /// Bit 1: a host may stay connected to the discovery controller (EFLAGS).
+        flags, set_flags: u16 = 12;
         /// The TCP port, ASCII padded with spaces (TRSVCID).
         service, set_service: [u8; 32] = 32;
         /// Name of the subsystem, ended by a zero.

@@ -54,6 +54,7 @@ fn discovery_tells_the_address_that_was_dialled_and_only_what_a_host_may_use() {
     assert_eq!((itself.subtype(), text(&itself.subsystem())), (3, DISCOVERY_SUBSYSTEM));
     assert_eq!((storage.subtype(), text(&storage.subsystem())), (2, SUBSYSTEM));
     assert_eq!((storage.transport(), storage.family()), (3, 1));
+    assert_eq!((itself.flags(), storage.flags()), (1 << 1, 0), "a host may stay connected to discovery");
     assert_eq!(text(&storage.address()), "127.0.0.1");
     assert_eq!(text(&storage.service()), running.address.port().to_string());
     assert_eq!(discovered(&running, "stranger").len(), 1);

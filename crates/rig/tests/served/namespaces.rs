@@ -106,19 +106,43 @@ fn formats_that_are_not_there_are_refused() {
     let running = Serving { lba_bytes: 4096, ..Serving::default() }.start();
     let mut host = running.host("host").attach();
     let cases = [
-        (Submission::format_nvm(1, 0, 0), Status::INVALID_FORMAT),
+        (Submission::format_nvm(1, 1, 0), Status::INVALID_FORMAT),
         (Submission::format_nvm(1, 5, 0), Status::INVALID_FORMAT),
-        (Submission::format_nvm(1, 1, 2), Status::INVALID_FIELD),
-        (Submission::format_nvm(1, 1 | 1 << 5, 0).with_dword(10, 1 | 1 << 5), Status::INVALID_FORMAT),
-        (Submission::format_nvm(2, 1, 0), Status::INVALID_FIELD),
-        (Submission::format_nvm(77, 1, 0), Status::INVALID_NAMESPACE),
+        (Submission::format_nvm(1, 0, 2), Status::INVALID_FIELD),
+        (Submission::format_nvm(1, 0, 0).with_dword(10, 1 << 5), Status::INVALID_FORMAT),
+        (Submission::format_nvm(2, 0, 0), Status::INVALID_FIELD),
+        (Submission::format_nvm(77, 0, 0), Status::INVALID_NAMESPACE),
     ];
     for (submission, due) in cases {
         assert_eq!(host.admin.command(submission, Payload::None).0.status(), due, "{submission:x?}");
     }
-    host.admin.done(Submission::format_nvm(1, 1, 0), Payload::None);
-    assert_eq!(create(&mut host.admin, 2048, 0).1, Status::INVALID_FORMAT);
+    host.admin.done(Submission::format_nvm(1, 0, 0), Payload::None);
+    assert_eq!(create(&mut host.admin, 2048, 1).1, Status::INVALID_FORMAT);
     running.end();
+}
+
+/// NLBAF counts formats that are to be had, which stand in order without gaps (NVM §4.1.5.1).
+#[test]
+fn a_drive_of_long_blocks_tells_of_long_blocks_alone() {
+    let running = Serving { lba_bytes: 4096, set: &["device.tags=true"], ..Serving::default() }.start();
+    let mut host = running.host("host").attach();
+    let told = |host: &mut Host, id| {
+        let told = namespace(&mut host.admin, id);
+        let sizes = [told.format0(), told.format1(), told.format2(), told.format3()];
+        (told.formats(), sizes, told.format(), told.block_bytes(), told.metadata_bytes())
+    };
+    let sizes = [12 << 16, 12 << 16 | 8, 0, 0];
+    for id in [1, u32::MAX] {
+        assert_eq!(told(&mut host, id), (1, sizes, 0, Some(4096), Some(0)), "namespace {id:#x}");
+    }
+    // Over messages metadata lie behind their blocks.
+    host.admin.done(Submission::format_nvm(1, 0, 0).with_dword(10, 1 | 1 << 4), Payload::None);
+    assert_eq!(told(&mut host, 1), (1, sizes, 1 | 1 << 4, Some(4096), Some(8)));
+    host.admin.done(Submission::delete_namespace(1), Payload::None);
+    assert_eq!(create(&mut host.admin, 256, 0).1, Status::SUCCESS);
+    assert_eq!(create(&mut host.admin, 256, 1 | 1 << 4).1, Status::SUCCESS);
+    assert_eq!(create(&mut host.admin, 256, 2).1, Status::INVALID_FORMAT);
+    assert!(running.end().durable);
 }
 
 /// A write of one block lasts whole or not at all (AWUPF), which is so within a page of flash.
@@ -129,7 +153,7 @@ fn no_namespace_has_blocks_longer_than_a_page() {
     let running = Serving { set: SHORT_PAGES, ..Serving::default() }.start();
     let mut host = running.host("host").attach();
     let identity = namespace(&mut host.admin, 1);
-    assert_eq!((identity.format0() >> 16, identity.format1(), identity.atomic_write_blocks()), (9, 0, 3));
+    assert_eq!((identity.format0() >> 16, identity.formats(), identity.atomic_write_blocks()), (9, 0, 3));
     let format = |place| Submission::format_nvm(1, place, 0);
     assert_eq!(host.admin.command(format(1), Payload::None).0.status(), Status::INVALID_FORMAT);
     host.admin.done(format(0), Payload::None);
@@ -137,7 +161,7 @@ fn no_namespace_has_blocks_longer_than_a_page() {
     assert_eq!(create(&mut host.admin, 256, 1).1, Status::INVALID_FORMAT);
     // Where there are no metadata it does not matter where they would lie (FLBAS bit 4, NVM §4.1.5.1).
     assert_eq!(create(&mut host.admin, 2048, 1 << 4), (1, Status::SUCCESS));
-    assert_eq!(namespace(&mut host.admin, u32::MAX).format1(), 0);
+    assert_eq!(namespace(&mut host.admin, u32::MAX).formats(), 0);
     running.end();
 }
 
@@ -332,26 +356,36 @@ fn the_pages_of_the_media_have_true_figures() {
     running.end();
 }
 
-/// Every connection of its own: controllers for discovery are of another subsystem.
+/// As one of every controller by CC.EN does, but for those for discovery, which are of another subsystem. Linux writes CC next.
 #[test]
-fn a_reset_of_the_subsystem_ends_every_connection_and_the_drive_goes_on() {
+fn a_reset_of_the_subsystem_ends_every_io_queue_and_the_drive_goes_on() {
     let running = Serving::default().start();
     let discovery = Attachment { subsystem: DISCOVERY_SUBSYSTEM.into(), queues: 0, ..running.host("somebody") };
     let mut discovery = discovery.attach();
     let (mut host, mut other) = (running.host("host").attach(), running.host("other").attach());
     write_to(&mut host, 1, 0, 8, &[4; 4096]);
+    other.admin.send(Submission::asynchronous_event_request(), &Payload::None);
+    // It is held when what comes behind it is answered.
+    log(&mut other.admin, log_page::HEALTH, 512);
     let nssr = Property { offset: registers::NSSR, bytes: 4 };
-    host.admin.send(Submission::property_set(nssr, registers::NSSR_SIGNATURE.into()), &Payload::None);
-    for queue in [&mut host.admin, &mut other.admin, &mut other.queues[0]] {
+    host.admin.done(Submission::property_set(nssr, registers::NSSR_SIGNATURE.into()), Payload::None);
+    for queue in host.queues.iter_mut().chain(&mut other.queues) {
         assert_eq!(queue.is_ended(), Over::Closed);
     }
-    log(&mut discovery.admin, log_page::DISCOVERY, 1024);
-    let mut host = running.host("host").attach();
-    assert!(read_from(&mut host, 1, 0, 8, 4096) == [4; 4096]);
-    // A reset stays to be seen until a host has taken notice.
+    // What others held is forgotten, as in any reset, and is no answer to what comes now.
+    host.disable();
+    other.disable();
     let csts = Property { offset: registers::CSTS, bytes: 4 };
     let seen = |host: &mut Host| host.admin.done(Submission::property_get(csts), Payload::None).0;
-    assert_eq!((seen(&mut host), seen(&mut running.host("other").attach())), (0x11, 0x11));
+    assert_eq!((seen(&mut host), seen(&mut other)), (0x10, 0x10));
+    log(&mut discovery.admin, log_page::DISCOVERY, 1024);
+    host.enable(&running.host("host"));
+    other.enable(&running.host("other"));
+    for host in [&mut host, &mut other] {
+        assert!(read_from(host, 1, 0, 8, 4096) == [4; 4096]);
+    }
+    // A reset stays to be seen until a host has taken notice.
+    assert_eq!((seen(&mut host), seen(&mut running.host("second").attach())), (0x11, 0x11));
     host.admin.done(Submission::property_set(csts, registers::CSTS_SUBSYSTEM_RESET.into()), Payload::None);
     assert_eq!((seen(&mut host), seen(&mut running.host("third").attach())), (1, 1));
     running.end();

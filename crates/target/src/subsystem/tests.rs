@@ -70,6 +70,20 @@ fn a_command_within_an_interval_begins_another_at_its_end() {
     assert_eq!([52_999, 53_000].map(|now| subsystem.expire(millis(now))), [0, 1], "nothing came in the third");
 }
 
+/// As after one by CC.EN, whoever asked for it, and also while the end of its queues is waited for.
+#[test]
+fn a_reset_of_the_subsystem_gives_every_host_two_minutes() {
+    let (mut subsystem, mut port, other) = controller(0, &[(50, ENABLED)]);
+    let id = subsystem.create(NewController::default(), at(60)).expect("there is room");
+    let live = subsystem.controllers.get_mut(&id).expect("it lives");
+    live.queues.insert(1, 7);
+    live.controller.write_property(registers::NSSR, registers::NSSR_SIGNATURE);
+    subsystem.obey(&mut port, id, at(170));
+    assert_eq!(subsystem.doomed, [7], "the admin queues stay");
+    assert_eq!([289, 290].map(|seconds| subsystem.expire(at(seconds))), [0, 2]);
+    assert!([id, other].iter().all(|id| !subsystem.controllers.contains_key(id)));
+}
+
 #[test]
 fn a_shutdown_takes_as_long_as_it_takes_and_then_the_host_has_two_minutes_to_see_it() {
     let (mut subsystem, mut port, id) = controller(1_000, &[(5, ENABLED), (6, SHUT_DOWN)]);
