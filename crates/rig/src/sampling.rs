@@ -107,8 +107,8 @@ impl Told {
     /// A turn about a request of the sample or about none, which began when its message had waited so long as is known of it.
     fn turn(&mut self, mut record: TurnRecord, subject: Option<u32>) {
         // What seems to be of the sample need not be.
-        let subject = subject.filter(|key| self.under_way.contains_key(key));
         let sent = subject.and_then(|key| self.under_way.get_mut(&key));
+        let subject = subject.filter(|_| sent.is_some());
         if let Some(sent) = sent.and_then(|sent| take(sent, record.stage)) {
             record.from = Some(sent.from);
             record.arrived = sent.at.min(record.started);

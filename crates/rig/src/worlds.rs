@@ -61,8 +61,7 @@ pub fn run_on_threads(
             summary.groups = doing.groups(device.architecture.groups().iter().map(|group| group.name));
             summary.hardware = doing.groups(HARDWARE.into_iter());
             summary.machine_threads = doing.machine_threads();
-            let geometry = &device.drive.geometry;
-            let dies = geometry.dies_per_channel() * geometry.shape().channels;
+            let dies = device.drive.geometry.die_count();
             summary.bounds = Some(report::bounds(summary.iops, &doing.resources(dies, &summary.machine_threads)));
             let buses = standing.held.buses.iter().map(|held| doing.share(held.secs_f64()));
             summary.flash.get_or_insert_default().channel_utilisation = buses.collect();

@@ -69,7 +69,7 @@ pub(crate) struct Held {
     pub(crate) buses: Vec<Span>,
     /// All dies.
     pub(crate) dies: Span,
-    /// The link, by its busier direction.
+    /// Each direction of the link.
     pub(crate) link: LinkUsage,
 }
 
