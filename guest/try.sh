@@ -66,7 +66,7 @@ fi
 kill -TERM $server
 if wait $server; then ended=0; else ended=$?; fi
 trap 'rm -rf "$work"' EXIT
-tail -2 "$work/served"
+sed -n '/^while hosts/,$p' "$work/served"
 failed=$(grep -ac '^STEP .*FAILED' "$work/said")
 passed=$(grep -ac '^STEP .*: ok' "$work/said")
 echo "$transport: $passed steps ok, $failed failed; the drive ended with $ended"

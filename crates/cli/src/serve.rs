@@ -9,6 +9,7 @@ use crate::run::check_supported;
 use crate::shell::Json;
 use clap::Args;
 use nvme::spec::fabrics::DISCOVERY_SUBSYSTEM;
+use report::Summary;
 use rig::config::{Layers, Payload, Resolved, World};
 use rig::{
     Door, DoorbellPath, Ended, Layout, NoThread, Recovery, Refusal, Service, ServiceError, ServiceSettings, Stop,
@@ -76,12 +77,14 @@ pub(crate) struct ServeArguments {
 }
 
 /// What a drive is that is served, where no file and no flag says otherwise: in real time, fresh, every byte kept, of no more flash
-/// than this machine has memory for, and so of so few groups that hosts would wait for most of those that are reclaimed.
+/// than this machine has memory for, and so of so few groups that hosts would wait for most of those that are reclaimed. No command is
+/// followed.
 const SERVED: &str = r#"
 platform.device = "mlc-4gb"
 run.world = "threads"
 run.payload = "full"
 run.precondition = "none"
+run.observed = "none"
 reclaim.paced = true
 "#;
 
@@ -112,12 +115,15 @@ const IDLE_KEYS: &[&str] = &[
 
 /// What is known when a service has ended.
 #[derive(Serialize)]
-struct Served {
+struct Served<'a> {
     connections: u64,
     protocol_violations: u64,
     keep_alive_expiries: u64,
     durable: bool,
     outlived: bool,
+    /// What the drive did while hosts had commands there, if they ever had.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drive: Option<&'a Summary>,
 }
 
 impl ServeArguments {
@@ -137,7 +143,7 @@ impl ServeArguments {
         let waiting = Progress::wait(shell.watched, "recovering what the drive holds");
         let service = self.service(&resolved, door)?;
         drop(waiting);
-        let stop = service.stop();
+        let (stop, summary) = (service.stop(), service.summary());
         let signals = Signals::new([SIGINT, SIGTERM]).map_err(waits)?;
         let handle = signals.handle();
         let metrics = metrics.map(|address| service.metrics(address)).transpose()?;
@@ -161,7 +167,7 @@ impl ServeArguments {
             }
             ended => (ended?, None),
         };
-        let told = tell(shell, json, &ended);
+        let told = tell(shell, json, &ended, summary.get());
         // Whether or not anybody reads what it did.
         refused.map_or(told, |error| Err(error.into()))
     }
@@ -228,6 +234,7 @@ impl ServeArguments {
         }
         let World::Threads { threads, apart, .. } = resolved.world else { unreachable!("it was checked") };
         let settings = ServiceSettings {
+            device: resolved.device.name.clone(),
             door,
             subsystem: self.nqn.clone(),
             allowed: self.allow_host.clone(),
@@ -342,13 +349,17 @@ fn tell_aside(text: &str) {
 }
 
 /// What was done until the end.
-fn tell(shell: &mut Shell<'_>, json: Json, ended: &Ended) -> anyhow::Result<()> {
+fn tell(shell: &mut Shell<'_>, json: Json, ended: &Ended, drive: Option<&Summary>) -> anyhow::Result<()> {
+    if let Some(drive) = drive {
+        shell.say(&format!("\nwhile hosts had commands at the drive:\n{}\n", report::render(drive)))?;
+    }
     let served = Served {
         connections: ended.connections,
         protocol_violations: ended.violations,
         keep_alive_expiries: ended.expired,
         durable: ended.durable,
         outlived: ended.outlived,
+        drive,
     };
     let durable = if served.durable { "everything is durable" } else { "what was in the buffer is lost" };
     shell.say(&format!(

@@ -50,6 +50,15 @@ impl Histogram {
         Histogram { counts, total_picos: 0, longest: Span::ZERO }
     }
 
+    /// What somebody else counted: latencies and how many of each, their exact sum, and the longest.
+    pub fn of(latencies: impl IntoIterator<Item = (Span, u64)>, total_picos: u128, longest: Span) -> Self {
+        let mut histogram = Histogram { total_picos, longest, ..Histogram::new() };
+        for (latency, count) in latencies {
+            histogram.counts.saturating_record_n(latency.picos(), count);
+        }
+        histogram
+    }
+
     /// Counts one latency.
     #[inline]
     pub fn record(&mut self, latency: Span) {

@@ -254,9 +254,10 @@ fn processor_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
             format!("{ratio} hits ({} of {}), {bypasses} bypasses, {evictions} evictions", count(hits), count(looked));
         lines.push(("cache", line));
         if let Some(share) = filling(summary, cache) {
+            // Hosts from outside ask for what they want.
+            let advice = if summary.workload.is_some() { "; workload.warm_up_ios fills it first" } else { "" };
             let line = format!(
-                "the buffer was still filling: for {} of the writes it had nothing to put out, and rates fall when it is full; \
-                 workload.warm_up_ios fills it first",
+                "the buffer was still filling: for {} of the writes it had nothing to put out, and rates fall when it is full{advice}",
                 percent(share)
             );
             lines.push(("", line));
@@ -498,7 +499,10 @@ mod tests {
             let writes = Lookups { hits: 0, misses: 10_000 };
             let cache = Cache { evictions, bypasses, ..Cache::of(Lookups::default(), writes) };
             let flash = Some(Flash { programs, ..Flash::default() });
-            render_on(Page::PLAIN, &Summary { cache: Some(cache), flash, ..sample() })
+            let summary = Summary { cache: Some(cache), flash, ..sample() };
+            let of_hosts = Summary { workload: None, ..summary.clone() };
+            assert!(!render_on(Page::PLAIN, &of_hosts).contains("warm_up"), "hosts outside are nobody's workload");
+            render_on(Page::PLAIN, &summary)
         };
         assert!(run(4_000, 900, 0).contains("the buffer was still filling: for 51 % of the writes"));
         assert!(run(8_000, 1_400, 0).contains("still filling") && !run(8_000, 1_600, 0).contains("still filling"));

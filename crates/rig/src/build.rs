@@ -4,7 +4,7 @@ use crate::bring_up::bring_up;
 use crate::failures;
 use crate::hardware::{
     Apart, ChannelStage, ChannelWays, Doorbells, FrontStage, HostStage, Ledger, LinkStage, LinkTiming, MediaTally,
-    PowerStage, Tally, Upsets,
+    Outside, PowerStage, Tally, Upsets,
 };
 use crate::interleaving::Interleaving;
 use crate::links::Links;
@@ -389,14 +389,14 @@ impl Device {
         self.assemble(Prepared { drawing, drive, contents, file }, links, host, ledger)
     }
 
-    /// A device whose hosts come from outside, by `line`, with rings and buffers in `memory` as `shape` lays them out.
+    /// A device whose hosts come from outside, with buffers in `memory` and rings as the shape of what is there lays them out.
     pub(crate) fn build_served(
         &self,
-        line: Arc<target::Line>,
+        outside: Outside,
         memory: Arc<dyn HostMemory>,
-        shape: &target::PortShape,
         prepared: Prepared,
     ) -> Result<Built, BuildError> {
+        let shape = outside.shape;
         let (mut links, pending) = self.links(&prepared.drawing, &prepared.drive, memory);
         links.stages.iter_mut().for_each(LinkStage::tell_failures);
         for queue in (1..=shape.pairs).map(QueueId) {
@@ -404,7 +404,7 @@ impl Device {
             link.create_completions(queue, shape.completions(queue), shape.entries(), Some(queue.0));
             link.create_submissions(queue, shape.submissions(queue), shape.entries(), queue);
         }
-        let front = FrontStage::new(line, Doorbells::of(&prepared.drawing.hardware), pending);
+        let front = FrontStage::new(outside, Doorbells::of(&prepared.drawing.hardware), pending);
         self.assemble(prepared, links, Box::new(front), Arc::new(Mutex::new(Ledger::default())))
     }
 

@@ -1,22 +1,24 @@
 //! A drive for real hosts: the device on threads of this machine, with a front end before it.
 
 use crate::build::{BuildError, Built, Device, Prepared};
-use crate::hardware::{MediaCounts, MediaTally};
+use crate::figures::Figures;
+use crate::hardware::{MediaCounts, MediaTally, Outside, Traffic};
 use crate::health::{Health, health};
 use crate::kept_namespaces::KeptNamespaces;
 use crate::media_file::{MediaFile, Past, Refusal};
 use crate::recovery::Recovery;
 use crate::session::{SessionError, check_ended};
-use crate::standing::Watch;
+use crate::summary::Labels;
 use host::Memory;
 use nvme::ControllerSettings;
+use report::Summary;
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, ScopedJoinHandle};
 use target::{
-    Attendant, Door, Ended, Front, HasRoom, KeepLifetime, KeepShutDown, Metrics, PortShape, PowerCycles, Progress,
-    ServeError, Stop, SubsystemSettings,
+    Attendant, Door, Ended, Front, HasRoom, KeepLifetime, KeepShutDown, Line, Metrics, PortShape, PowerCycles,
+    Progress, ServeError, Stop, SubsystemSettings,
 };
 use thiserror::Error;
 use threads::{Beside, Layout, Threads, start};
@@ -34,6 +36,8 @@ const QUEUES_MAX: u32 = u16::MAX as u32 - 1;
 /// What is served, and to whom.
 #[derive(Clone, Debug)]
 pub struct ServiceSettings {
+    /// What the device is called.
+    pub device: String,
     /// Where hosts come from.
     pub door: Door,
     /// NVMe qualified name of the subsystem; identifiers of the namespaces follow from it.
@@ -109,7 +113,8 @@ pub struct Service {
     reserve: u64,
     on_full: Option<OnFull>,
     /// Looks at the device's counters as soon as it runs.
-    watch: Arc<OnceLock<Watch>>,
+    figures: Arc<OnceLock<Figures>>,
+    summary: Arc<OnceLock<Summary>>,
 }
 
 impl Service {
@@ -126,6 +131,7 @@ impl Service {
         }
         device.retires_worn = true;
         device.drive.queues += 1;
+        device.depth = DEPTH.into();
         device.drive.queue_entries = u32::from(DEPTH) + 1;
         device.vectors = device.drive.queues as u16;
         let controller = identified(device.controller_settings(), &settings.subsystem, device.settings.cache.size);
@@ -160,7 +166,8 @@ impl Service {
             has_room,
             reserve,
             on_full: None,
-            watch: Arc::default(),
+            figures: Arc::default(),
+            summary: Arc::default(),
         })
     }
 
@@ -184,9 +191,14 @@ impl Service {
     /// # Errors
     /// An address that cannot be listened on.
     pub fn metrics(&self, address: SocketAddr) -> Result<Metrics, ServiceError> {
-        let watch = self.watch.clone();
-        let further = move || watch.get().map_or_else(String::new, |watch| watch.look().page());
+        let figures = self.figures.clone();
+        let further = move || figures.get().map_or_else(String::new, Figures::page);
         Ok(self.server.metrics(address)?.with(Box::new(further)))
+    }
+
+    /// What it did for its hosts, once it has ended: nothing until then, nor where they asked for nothing.
+    pub fn summary(&self) -> Arc<OnceLock<Summary>> {
+        self.summary.clone()
     }
 
     /// Waits for hosts as long as this.
@@ -233,15 +245,18 @@ impl Service {
             past,
             has_room,
             on_full,
-            watch,
+            figures,
+            summary,
             ..
         } = self;
         let (line, audit) = (server.line(), device.audit);
-        let Built { blueprint, tables, drive, ledger, host, file, media, .. } =
-            device.build_served(line.clone(), server.reach(memory.clone()), &shape, prepared)?;
+        let outside = outside(&device, shape, &line, &memory);
+        let (block, traffic) = (outside.block, outside.traffic.clone());
+        let Built { blueprint, tables, drive, ledger, host, file, media, parts, .. } =
+            device.build_served(outside, server.reach(memory.clone()), prepared)?;
         let mut threads = Threads::new(blueprint, settings.layout);
-        // Nobody else sets it.
-        let _ = watch.set(Watch::new(&threads, media.clone()));
+        // Nobody else sets it, nor what it is summed up to.
+        let figures = figures.get_or_init(|| Figures::new(&device, &threads, parts, (traffic, media.clone())));
         let bell = threads.bell(host);
         line.attach(Box::new(move || bell.ring()));
         if let Some(file) = file.clone() {
@@ -249,7 +264,6 @@ impl Service {
         }
         // Counted when it is sure to be served: who cannot listen has not switched it on.
         let power = file.as_ref().map_or(Ok(PowerCycles::FIRST), MediaFile::switch_on).map_err(BuildError::from)?;
-        let block = Bytes(device.drive.format.sectors() * SECTOR_BYTES);
         let subsystem = SubsystemSettings {
             controller,
             namespaces: namespaces.namespaces,
@@ -264,13 +278,18 @@ impl Service {
             unit_blocks: device.drive.geometry.shape().page.0 / block.0,
         };
         let mut desk = FrontDesk { attendant: Some(server.attend(subsystem, memory, shape)?), came_to: None };
+        let observer = |_thread| figures.observer();
         let ran = thread::scope(|scope| {
             // A thread of its own, because whatever it is bound to is not the caller's.
-            let drive = start(scope, SERVICE_THREAD, || threads.run_beside(None, host, &mut desk));
+            let drive = start(scope, SERVICE_THREAD, || threads.run_beside(None, (host, &mut desk), &observer));
             drive.map(ScopedJoinHandle::join)
         });
         let fault = ledger.lock().map_or(None, |ledger| ledger.fault);
-        check_end(fault, ran.map_err(SessionError::from)?)?.map_err(SessionError::from)?;
+        let run = check_end(fault, ran.map_err(SessionError::from)?)?.map_err(SessionError::from)?;
+        let labels = Labels::on_threads(&device, &settings.device, settings.layout.threads, device.precondition.seed);
+        if let Some(found) = figures.sum_up(&labels, &device, &run) {
+            let _ = summary.set(found);
+        }
         let served = desk.came_to.unwrap_or(Err(ServeError::Stuck));
         let ended = served?;
         check_ended(&tables, drive.pages(), audit)?;
@@ -349,6 +368,18 @@ fn port_shape(device: &Device) -> PortShape {
         transfer_max: Bytes(u64::from(device.drive.transfer_sectors) * SECTOR_BYTES),
         control: Memory::control_start(),
         payload: Memory::payload_start(),
+    }
+}
+
+/// What the stage has around it that stands for the hosts.
+fn outside(device: &Device, shape: PortShape, line: &Arc<Line>, memory: &Arc<Memory>) -> Outside {
+    Outside {
+        line: line.clone(),
+        shape,
+        memory: memory.clone(),
+        block: Bytes(device.drive.format.sectors() * SECTOR_BYTES),
+        traffic: Arc::new(Traffic::new()),
+        is_observed: device.observed.is_some(),
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::hardware::{Held, MediaCounts, MediaTally};
 use crate::meter::Breakdown;
 use crate::sampling::Sampling;
-use firmware::{Counter, Firmware, Sums};
+use firmware::{Firmware, Sums};
 use stage::Counters;
 use std::sync::Arc;
 use threads::{Onlooker, Threads, Usage};
@@ -31,38 +31,6 @@ impl Standing {
             held: held.since(&earlier.held),
             sampled: sampled.since(&earlier.sampled),
         }
-    }
-
-    /// Its figures for whoever watches a served drive.
-    pub(crate) fn page(&self) -> String {
-        let of = |counter: Counter| self.sums.get(counter);
-        let media = &self.media;
-        [
-            ("cache_read_hits", "Look-ups of pages to read that the data cache held.", of(Counter::ReadHits)),
-            (
-                "cache_read_misses",
-                "Look-ups of pages to read that the data cache did not hold.",
-                of(Counter::ReadMisses),
-            ),
-            ("cache_write_hits", "Look-ups of pages to write that the data cache held.", of(Counter::WriteHits)),
-            ("cache_write_misses", "Look-ups of pages to write that it did not hold.", of(Counter::WriteMisses)),
-            ("cache_bypasses", "Pages that were written past a busy entry of the data cache.", of(Counter::Bypasses)),
-            ("cache_evictions", "Entries of the data cache put out to make room for others.", of(Counter::Evictions)),
-            ("locks", "Locks answered.", of(Counter::Locks)),
-            ("lock_waits", "Locks that had to wait for a release.", of(Counter::LockWaits)),
-            ("flash_pages_read", "Pages read from flash.", media.reads),
-            ("flash_pages_programmed", "Pages programmed to flash.", media.programs),
-            ("flash_blocks_erased", "Blocks of flash erased.", media.erases),
-            ("flash_read_retries", "Pages read again at another level.", media.retries),
-            ("flash_failures", "Programs and erases that failed.", media.failed),
-            ("groups_reclaimed", "Groups of blocks reclaimed.", of(Counter::Reclaims)),
-            ("pages_moved", "Pages moved to reclaim groups.", of(Counter::PagesMoved)),
-            ("checkpoints", "Checkpoints of the map committed.", of(Counter::Checkpoints)),
-            ("journal_pages", "Pages written for them.", of(Counter::JournalPages)),
-        ]
-        .into_iter()
-        .map(|(name, help, value)| target::figure(&format!("flashloom_{name}_total"), "counter", help, value))
-        .collect()
     }
 }
 

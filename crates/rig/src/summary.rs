@@ -47,6 +47,12 @@ pub(crate) struct Labels {
 }
 
 impl Labels {
+    /// Of a run on so many threads of this machine.
+    pub(crate) fn on_threads(device: &Device, device_name: &str, threads: usize, seed: u64) -> Self {
+        let processor = format!("{} on {}", report::of(threads as u64, "thread"), std::env::consts::ARCH);
+        Labels::of(device, device_name, processor, "threads", seed)
+    }
+
     pub(crate) fn of(device: &Device, device_name: &str, processor: String, world: &'static str, seed: u64) -> Self {
         let shape = device.drive.geometry.shape();
         Labels {
@@ -102,7 +108,7 @@ pub(crate) fn summarise(
         polling_w: between.polling(),
         bounds: Some(between.bounds(seen.iops, (&flash, &groups), workers.as_ref(), full)),
         groups,
-        write_amplification: amplification(flash.programs, outcome, labels.page),
+        write_amplification: amplification(flash.programs, outcome.tally.directions[1].bytes, labels.page),
         flash: Some(flash),
         workers,
         ..seen
@@ -122,8 +128,8 @@ pub(crate) fn summarise(
 
 /// What the host's end of the link knows of a phase, in either world.
 pub(crate) fn as_the_host_saw(labels: &Labels, outcome: &PhaseOutcome, wall_ns: u64) -> Summary {
-    let seconds = outcome.results.window().secs_f64().max(1e-12);
-    let [read, write, other] = outcome.tally.directions.each_ref().map(|row| direction(row, seconds));
+    let window = outcome.results.window();
+    let seconds = window.secs_f64().max(1e-12);
     let mut classes = Named::default();
     for (class, row) in &outcome.tally.classes {
         classes.set(class.word(), direction(row, seconds));
@@ -132,6 +138,26 @@ pub(crate) fn as_the_host_saw(labels: &Labels, outcome: &PhaseOutcome, wall_ns: 
         let [read, write, other] = rows.each_ref().map(|row| direction(row, seconds));
         ((namespace + 1).to_string(), Namespace { read, write, other })
     });
+    Summary {
+        workload: Some(outcome.results.name.clone()),
+        wall_ns,
+        rounded: outcome.rounded,
+        unsent: outcome.refused,
+        queue_depth_mean: outcome.results.queue_depth(),
+        behind_ns: outcome.behind.map(Span::nanos),
+        arrivals_per_s: outcome.arrivals_per_second,
+        steady_state: outcome.steadiness.as_ref().map(steady_state),
+        data: labels.checks.then_some(Oracle { checked: outcome.sectors_checked, mismatches: outcome.mismatches }),
+        classes,
+        namespaces: namespaces.collect(),
+        ..of_commands(labels, &outcome.tally.directions, window)
+    }
+}
+
+/// What reads, writes and other commands come to that were counted in so long.
+pub(crate) fn of_commands(labels: &Labels, directions: &[Row; 3], window: Span) -> Summary {
+    let seconds = window.secs_f64().max(1e-12);
+    let [read, write, other] = directions.each_ref().map(|row| direction(row, seconds));
     let ios = read.ios + write.ios + other.ios;
     Summary {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -139,25 +165,14 @@ pub(crate) fn as_the_host_saw(labels: &Labels, outcome: &PhaseOutcome, wall_ns: 
         device: labels.device.clone(),
         processor: labels.processor.clone(),
         world: labels.world.into(),
-        workload: Some(outcome.results.name.clone()),
         seed: labels.seed,
-        simulated_ns: outcome.results.window().nanos(),
-        wall_ns,
+        simulated_ns: window.nanos(),
         ios,
-        rounded: outcome.rounded,
-        unsent: outcome.refused,
         iops: ios as f64 / seconds,
         bandwidth: read.bandwidth + write.bandwidth + other.bandwidth,
-        queue_depth_mean: outcome.results.queue_depth(),
-        behind_ns: outcome.behind.map(Span::nanos),
-        arrivals_per_s: outcome.arrivals_per_second,
-        steady_state: outcome.steadiness.as_ref().map(steady_state),
-        data: labels.checks.then_some(Oracle { checked: outcome.sectors_checked, mismatches: outcome.mismatches }),
         read,
         write,
         other,
-        classes,
-        namespaces: namespaces.collect(),
         ..Summary::default()
     }
 }
@@ -260,9 +275,9 @@ fn mean(time: Span, count: u64) -> Option<f64> {
     (count > 0).then(|| time.nanos_f64() / count as f64)
 }
 
-/// Pages programmed for each page's worth of bytes that the host wrote in the same time.
-pub(crate) fn amplification(programs: u64, outcome: &PhaseOutcome, page: u64) -> Option<f64> {
-    let written = outcome.tally.directions[1].bytes as f64 / page as f64;
+/// Pages programmed for each page's worth of the bytes that the host had written in the same time.
+pub(crate) fn amplification(programs: u64, written: u64, page: u64) -> Option<f64> {
+    let written = written as f64 / page as f64;
     (written > 0.0).then(|| programs as f64 / written)
 }
 

@@ -2,19 +2,16 @@
 
 use crate::array::{media_summary, space, wear};
 use crate::build::{Built, Device};
-use crate::hardware::{Held, PhaseOutcome};
+use crate::doing::Doing;
+use crate::hardware::PhaseOutcome;
 use crate::sampling::Sampling;
 use crate::session::{SessionError, add_journal_wear, check_ended, judge, stands_still};
-use crate::standing::{Standing, Watch};
-use crate::summary::{Labels, add_sampled, add_sums, amplification, as_the_host_saw};
-use firmware::Tables;
+use crate::standing::Watch;
+use crate::summary::{Labels, as_the_host_saw};
 use host::Phase;
-use report::{Flash, Group, MachineThread, Named, Summary};
-use threads::{Layout, Outcome, ThreadUsage, Threads};
+use report::Summary;
+use threads::{Layout, Threads};
 use units::{Span, Time};
-
-/// Groups of stages that play the hardware.
-const HARDWARE: [&str; 4] = ["host", "link", "channel", "power"];
 
 /// Runs all phases on threads, until the last one is over, the drive stands still or `deadline` has passed, if there is one, and sums
 /// each up.
@@ -35,8 +32,7 @@ pub fn run_on_threads(
 ) -> Result<Vec<Summary>, SessionError> {
     let (wanted, device) = (phases.len(), &device.on_threads(layout.threads));
     let Built { blueprint, tables, drive, ledger, media, parts, .. } = device.build(phases, false)?;
-    let processor = format!("{} on {}", report::of(layout.threads as u64, "thread"), std::env::consts::ARCH);
-    let labels = Labels::of(device, device_name, processor, "threads", seed);
+    let labels = Labels::on_threads(device, device_name, layout.threads, seed);
     let threads = Threads::new(blueprint, layout);
     let sampling = device.observed.map(|every| Sampling::new(device, &parts, every));
     let watch = Watch::new(&threads, media.clone()).sampling(sampling.as_ref());
@@ -54,17 +50,15 @@ pub fn run_on_threads(
     }
     check_ended(&tables, drive.pages(), device.audit)?;
     let failing = device.damages_pages().then_some(&*tables);
-    let sum_up = |outcome| {
-        let mut summary = sum_up(&labels, outcome, failing);
+    // A phase as the host saw it, with what the device counted meanwhile; of flash that fails as well, with the blocks that were bad when
+    // the run was over.
+    let sum_up = |outcome: &PhaseOutcome| {
+        let window = outcome.results.window();
+        let mut summary = as_the_host_saw(&labels, outcome, window.nanos());
         if let Some(standing) = &outcome.counted {
-            let doing = Doing { standing, lasted: outcome.results.window().secs_f64(), parts: &parts, run: &run };
-            summary.groups = doing.groups(device.architecture.groups().iter().map(|group| group.name));
-            summary.hardware = doing.groups(HARDWARE.into_iter());
-            summary.machine_threads = doing.machine_threads();
-            let dies = device.drive.geometry.die_count();
-            summary.bounds = Some(report::bounds(summary.iops, &doing.resources(dies, &summary.machine_threads)));
-            let buses = standing.held.buses.iter().map(|held| doing.share(held.secs_f64()));
-            summary.flash.get_or_insert_default().channel_utilisation = buses.collect();
+            let doing = Doing { standing, lasted: window.secs_f64(), parts: &parts, run: &run };
+            doing.add_to(&mut summary, &labels, device, outcome.tally.directions[1].bytes);
+            summary.media = failing.map(|tables| media_summary(standing.media, outcome, tables));
         }
         summary
     };
@@ -78,81 +72,4 @@ pub fn run_on_threads(
         add_journal_wear(last, &tables);
     }
     Ok(summaries)
-}
-
-/// A phase as the host saw it, with what the device counted meanwhile; of flash that fails as well, with the blocks that were bad when
-/// the run was over.
-fn sum_up(labels: &Labels, outcome: &PhaseOutcome, failing: Option<&Tables>) -> Summary {
-    let mut summary = as_the_host_saw(labels, outcome, outcome.results.window().nanos());
-    if let Some(Standing { sums, media, sampled, .. }) = &outcome.counted {
-        add_sums(&mut summary, labels, sums);
-        add_sampled(&mut summary, labels, sampled);
-        let (reads, programs, erases) = (media.reads, media.programs, media.erases);
-        summary.flash = Some(Flash { reads, programs, erases, ..Flash::default() });
-        summary.write_amplification = amplification(programs, outcome, labels.page);
-        summary.media = failing.map(|tables| media_summary(*media, outcome, tables));
-    }
-    summary
-}
-
-/// What stages and threads did in the measured part of a phase.
-struct Doing<'a> {
-    standing: &'a Standing,
-    /// How long it was, s.
-    lasted: f64,
-    /// The group and the name of each stage.
-    parts: &'a [(&'static str, String)],
-    run: &'a Outcome,
-}
-
-impl Doing<'_> {
-    /// What the stages of groups did.
-    fn groups<'a>(&self, groups: impl Iterator<Item = &'a str>) -> Named<Group> {
-        let mut named = Named::default();
-        for group in groups {
-            let stages = self.parts.iter().zip(&self.standing.usage.stages);
-            let members = || stages.clone().filter(|((of, _), _)| *of == group).map(|(_, usage)| usage);
-            let threads = members().count();
-            if threads > 0 {
-                let busy: f64 = members().map(|usage| usage.busy.secs_f64()).sum();
-                let utilisation = self.share(busy / threads as f64);
-                let messages = members().map(|usage| usage.turns).sum();
-                named.set(group, Group { threads: threads as u32, utilisation, messages, energy_j: None });
-            }
-        }
-        named
-    }
-
-    /// What the threads of the machine did, and which stages live on each.
-    fn machine_threads(&self) -> Vec<MachineThread> {
-        let of = |(index, usage): (usize, &ThreadUsage)| {
-            let mut stages = Named::<u32>::default();
-            for ((group, _), _) in self.parts.iter().zip(&self.run.homes).filter(|(_, home)| **home == index) {
-                stages.add(group, 1);
-            }
-            let (utilisation, pinned) = (self.share(usage.busy.secs_f64()), self.run.pinned[index]);
-            MachineThread { pinned, utilisation, received: usage.received, sleeps: usage.sleeps, stages }
-        };
-        self.standing.usage.threads.iter().enumerate().map(of).collect()
-    }
-
-    /// What may limit the run and how busy it was: flash of so many dies and the link, where they take their times, and the thread of the
-    /// machine that has the most to do. The stages that live there cannot move to another.
-    fn resources(&self, dies: u32, threads: &[MachineThread]) -> Vec<(String, f64)> {
-        let Held { buses, dies: held, link } = &self.standing.held;
-        let bus = buses.iter().copied().max().unwrap_or_default();
-        let thread = threads.iter().map(|thread| thread.utilisation).fold(0.0, f64::max);
-        let name = if threads.len() > 1 { "busiest machine thread" } else { "machine thread" };
-        vec![
-            ("flash buses".into(), self.share(bus.secs_f64())),
-            ("flash dies".into(), self.share(held.secs_f64() / f64::from(dies))),
-            ("host link".into(), self.share(link.to_host.max(link.from_host).secs_f64())),
-            (name.into(), thread),
-        ]
-    }
-
-    /// A time as a share of the whole.
-    fn share(&self, seconds: f64) -> f64 {
-        (seconds / self.lasted.max(1e-12)).min(1.0)
-    }
 }

@@ -93,7 +93,13 @@ impl Figures {
 
 /// One figure, as the page shows it: `kind` is `counter` or `gauge`.
 pub fn figure(name: &str, kind: &str, help: &str, value: u64) -> String {
-    format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n")
+    family(name, kind, help, [(String::new(), value.to_string())])
+}
+
+/// Figures of one name, each with what follows the name, which tells it from the others, and its value.
+pub fn family(name: &str, kind: &str, help: &str, figures: impl IntoIterator<Item = (String, String)>) -> String {
+    let head = format!("# HELP {name} {help}\n# TYPE {name} {kind}\n");
+    figures.into_iter().fold(head, |page, (which, value)| page + &format!("{name}{which} {value}\n"))
 }
 
 /// What else the page says, by whoever knows more of the drive than its front end: figures as [`figure`] has them.

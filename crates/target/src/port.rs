@@ -40,6 +40,11 @@ pub(crate) const RANGES_BYTES: usize = 256 * DsmRange::WORDS * 8;
 const _: () = assert!(COPY_RANGES_MAX as usize * CopyRange::WORDS * 8 <= RANGES_BYTES);
 
 impl PortShape {
+    /// The pair that is the front end's own: it takes it before any host has one.
+    pub fn own(&self) -> QueueId {
+        QueueId(1)
+    }
+
     /// Entries of a ring, of which one stays empty.
     pub fn entries(&self) -> u32 {
         u32::from(self.depth) + 1

@@ -208,6 +208,7 @@ impl Subsystem {
         let own = port.take_pair().expect("the port has a pair for the subsystem itself");
         let namespaces = Arc::new(settings.namespaces.clone());
         let shape = port.shape();
+        assert_eq!(own.id(), shape.own(), "hosts' commands are told from its own by that");
         let lifetime = settings.lifetime;
         // A worn-out drive says so from the first moment on.
         let drive = (settings.health)();

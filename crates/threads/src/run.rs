@@ -147,20 +147,20 @@ impl<V: Vocabulary> Threads<V> {
         Ok(self.run_with(deadline, |_thread| None::<NoProbe>, None)?.0)
     }
 
-    /// Like [`Threads::run`], with somebody beside the stages of the thread that `stage` lives on. The caller becomes that
-    /// thread, and is bound to its processor if threads are.
+    /// Like [`Threads::run`], with somebody beside the stages of the thread that `stage` lives on, and an observer for each thread, where
+    /// there is one for its number. The caller becomes that thread, and is bound to its processor if threads are.
     ///
     /// # Errors
     /// As for [`Threads::run`].
-    pub fn run_beside(
+    pub fn run_beside<P: Probe<V> + Send>(
         self,
         deadline: Option<Span>,
-        stage: StageId,
-        beside: &mut dyn Beside,
+        (stage, beside): (StageId, &mut dyn Beside),
+        probe: impl FnMut(usize) -> Option<P>,
     ) -> Result<Outcome, NoThread> {
         let home = self.homes[stage.index()];
         self.sleepers[home].wakes_by(beside.waker());
-        Ok(self.run_with(deadline, |_thread| None::<NoProbe>, Some((home, beside)))?.0)
+        Ok(self.run_with(deadline, probe, Some((home, beside)))?.0)
     }
 
     /// Like [`Threads::run`], with an observer for each thread, given its number. Each turn of its

@@ -436,7 +436,7 @@ impl Beside for Slow {
 fn the_time_of_whoever_lives_beside_the_stages_is_not_theirs() {
     let mut slow = Slow::default();
     let outcome = Threads::new(pairs(1, 1_000, |turn| turn.halt()), on(1))
-        .run_beside(None, StageId(0), &mut slow)
+        .run_beside(None, (StageId(0), &mut slow), |_thread| None::<NoProbe>)
         .expect("they start");
     assert!(outcome.halted && slow.worked > Duration::ZERO);
     let (busy, worked) = (outcome.usage.threads[0].busy, Span::from(slow.worked));

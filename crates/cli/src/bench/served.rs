@@ -1,7 +1,7 @@
 //! A drive that is served to this process while something is measured.
 
 use super::Bench;
-use super::drive::{Buffer, one_thread_a_group, sectors};
+use super::drive::{Buffer, UNOBSERVED, one_thread_a_group, sectors};
 use rig::config::Layers;
 use rig::{Door, Keys, Layout, Service, ServiceSettings};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -67,6 +67,7 @@ pub(super) fn serve<T>(
     let resolved = layers(timing, buffer)?.resolve()?;
     let blocks = sectors(&resolved)?;
     let settings = ServiceSettings {
+        device: resolved.device.name.clone(),
         door,
         subsystem: SUBSYSTEM.into(),
         allowed: Vec::new(),
@@ -97,5 +98,5 @@ fn layers(timing: &str, buffer: Buffer) -> anyhow::Result<Layers> {
     ] {
         layers = layers.flag(flag, value)?;
     }
-    one_thread_a_group(layers.set(buffer.setting())?)
+    one_thread_a_group(layers.set(buffer.setting())?.set(UNOBSERVED)?)
 }

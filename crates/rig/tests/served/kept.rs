@@ -6,7 +6,7 @@ use crate::namespaces::wait_for_test;
 use crate::{PATIENCE, Serving};
 use nvme::spec::log_page::{self, EnduranceGroupPage, HealthPage, OcpHealthPage};
 use nvme::spec::{DsmRange, Opcode, Submission};
-use rig::{BuildError, Layout, Service, ServiceError, ServiceSettings, SessionError};
+use rig::{BuildError, Service, ServiceError, SessionError};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -36,15 +36,8 @@ pub(crate) fn serving(architecture: &'static str, file: &Path) -> Serving {
 
 /// Why a drive cannot be served from a file.
 pub(crate) fn refusal(serving: Serving) -> String {
-    let settings = ServiceSettings {
-        door: rig::Door::Tcp { address: "127.0.0.1:0".parse().expect("an address"), advertised: None },
-        subsystem: crate::SUBSYSTEM.into(),
-        allowed: Vec::new(),
-        keys: None,
-        layout: Layout::on(1),
-        processor: rig::check::small::processor(),
-    };
-    match Service::listen(serving.device(), settings).err().expect("it is refused") {
+    let door = rig::Door::Tcp { address: "127.0.0.1:0".parse().expect("an address"), advertised: None };
+    match Service::listen(serving.device(), serving.settings(door)).err().expect("it is refused") {
         ServiceError::Session(SessionError::Build(BuildError::MediaFile(error))) => error.to_string(),
         other => panic!("{other}"),
     }

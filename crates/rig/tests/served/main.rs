@@ -20,6 +20,7 @@ mod protected;
 mod reported;
 mod secured;
 mod shut_down;
+mod summed;
 mod worn;
 
 use initiator::{Attachment, Wishes};
@@ -120,16 +121,20 @@ impl Serving {
     }
 
     fn listen(self, door: Door) -> Service {
-        let device = self.device();
-        let settings = ServiceSettings {
+        let patience = self.patience;
+        Service::listen(self.device(), self.settings(door)).expect("a place to listen").with_patience(patience)
+    }
+
+    fn settings(self, door: Door) -> ServiceSettings {
+        ServiceSettings {
+            device: "small".into(),
             door,
             subsystem: SUBSYSTEM.into(),
             allowed: self.allowed,
             keys: self.keys,
             layout: Layout::on(self.threads),
             processor: rig::check::small::processor(),
-        };
-        Service::listen(device, settings).expect("a place to listen").with_patience(self.patience)
+        }
     }
 
     fn device(&self) -> Device {
