@@ -377,6 +377,17 @@ impl GuestMemory {
         }
         Ok(())
     }
+
+    /// Writes half a word, at once; `at` is 4-byte aligned.
+    pub(crate) fn store_half(&self, at: HostAddress, half: u32) -> Result<(), Unmapped> {
+        let (map, offset, _) = self.find(at.0, size_of::<u32>())?;
+        match &*map.backing {
+            Backing::Mapped(region) if map.access.write => {
+                region.as_volatile_slice().store(half, offset, Ordering::Release).map_err(|_| Unmapped)
+            }
+            _ => self.write(at, &half.to_le_bytes()),
+        }
+    }
 }
 
 /// What the kernel said.

@@ -42,7 +42,7 @@ const DIGEST_BYTES: usize = 4;
 /// Most data of a command within its capsule: what a host over a fabric may send so with every command of its admin
 /// queue, and here with I/O commands too.
 pub const CAPSULE_MAX: usize = 8192;
-/// Most data of one H2CData (MAXH2CDATA): with it a connection's input has its bound.
+/// Most data of one H2CData (MAXH2CDATA), and of what is asked for at a time: with it a connection's input has its bound.
 pub const HOST_DATA_MAX: usize = 128 << 10;
 /// The longest unit a host may send.
 pub(crate) const UNIT_MAX: usize = DATA_BEGIN_MAX + HOST_DATA_MAX + DIGEST_BYTES;
@@ -333,13 +333,13 @@ impl Encoder<'_> {
         self.end_header(at);
     }
 
-    /// R2T for the whole of a command's data.
-    pub(crate) fn ready(&mut self, command: u16, tag: u16, bytes: u32) {
+    /// R2T for a part of a command's data.
+    pub(crate) fn ready(&mut self, command: u16, tag: u16, part: Range<usize>) {
         let at = self.common(kind::READY_TO_TRANSFER, self.header_flags(), OTHER_BYTES, 0, self.header_bytes());
         self.to.extend_from_slice(&command.to_le_bytes());
         self.to.extend_from_slice(&tag.to_le_bytes());
-        self.to.extend_from_slice(&0u32.to_le_bytes());
-        self.to.extend_from_slice(&bytes.to_le_bytes());
+        self.to.extend_from_slice(&(part.start as u32).to_le_bytes());
+        self.to.extend_from_slice(&(part.len() as u32).to_le_bytes());
         self.to.extend_from_slice(&0u32.to_le_bytes());
         self.end_header(at);
     }

@@ -1,10 +1,12 @@
 //! In-process queue pairs: rings, doorbells and buffers in memory that front end and drive share, and who wakes whom.
 
+use crate::pdu::HOST_DATA_MAX;
 use nvme::spec::{
     COMPLETION_BYTES, COPY_RANGES_MAX, Completion, CopyRange, DataPointer, DsmRange, Opcode, PAGE_BYTES,
     SUBMISSION_BYTES, Status, Submission,
 };
 use nvme::{Admission, HostCompletionQueue, HostMemory, HostQueuePair, HostSubmissionQueue, Movement};
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use units::{Bytes, HostAddress, QueueId};
@@ -382,17 +384,19 @@ pub(crate) struct Gathered {
     words: Vec<u64>,
     bytes: usize,
     received: usize,
+    /// The host was asked for so many of them, those that were received among them.
+    asked: usize,
 }
 
 impl Gathered {
     /// To be looked at before they go anywhere.
     pub(crate) fn new(bytes: usize) -> Self {
-        Gathered { words: vec![0; bytes.div_ceil(8)], bytes, received: 0 }
+        Gathered { words: vec![0; bytes.div_ceil(8)], bytes, received: 0, asked: 0 }
     }
 
     /// To be put into the command's slot as they come.
     pub(crate) fn in_slot(bytes: usize) -> Self {
-        Gathered { words: Vec::new(), bytes, received: 0 }
+        Gathered { words: Vec::new(), bytes, received: 0, asked: 0 }
     }
 
     /// Whether they are in the slot, as far as they came.
@@ -410,6 +414,16 @@ impl Gathered {
 
     pub(crate) fn is_whole(&self) -> bool {
         self.received == self.bytes
+    }
+
+    /// The next of what is missing, for which the host is asked now.
+    pub(crate) fn ask(&mut self) -> Range<usize> {
+        self.asked = self.bytes.min(self.received + HOST_DATA_MAX);
+        self.received..self.asked
+    }
+
+    pub(crate) fn asked(&self) -> usize {
+        self.asked
     }
 
     /// Adds what comes next, for a command in a slot where it has one: no more than was expected.

@@ -368,22 +368,28 @@ impl Session {
             gathered
         });
         let waits = gathered.as_ref().is_some_and(|data| !data.is_whole());
-        if waits {
-            let bytes = gathered.as_ref().map_or(0, Gathered::expected) as u32;
-            self.encoder().ready(submission.command_id(), tag, bytes);
-        }
         self.pending[usize::from(tag)] =
             Some(Pending { submission, kind, stepping: None, gathered, stand: Stand::Free });
         if matches!(kind, Kind::Io(_)) && submission.fuse() == Fuse::First {
             self.expect_second(tag);
         }
-        if !waits {
+        if waits {
+            self.ask(tag);
+        } else {
             self.start(world, tag);
         }
         Ok(())
     }
 
-    /// What comes from the host for a command that was told that all of it may come.
+    /// Asks the host for the next of a command's data: no more than one unit may bring, for Linux 5.10 answers with one.
+    fn ask(&mut self, tag: u16) {
+        let pending = self.pending[usize::from(tag)].as_mut().expect("data are missing");
+        let range = pending.gathered.as_mut().expect("it brings some").ask();
+        let command = pending.submission.command_id();
+        self.encoder().ready(command, tag, range);
+    }
+
+    /// What comes from the host for a command for whose data it was asked.
     fn gather(&mut self, world: &mut World<'_>, part: Part, data: Range<usize>) -> Result<(), Violation> {
         let pending = self.pending.get_mut(usize::from(part.tag)).and_then(Option::as_mut);
         let Some((command, gathered)) =
@@ -394,8 +400,7 @@ impl Session {
         if command != part.command {
             return Err(Violation::field(8));
         }
-        // All that an R2T asks for is the whole of a command's data.
-        if part.offset as usize + data.len() > gathered.expected() {
+        if part.offset as usize + data.len() > gathered.asked() {
             return Err(Violation::OUT_OF_RANGE);
         }
         if part.offset as usize != gathered.received() {
@@ -403,14 +408,17 @@ impl Session {
         }
         let slot = self.attached.slot(world.port, part.tag);
         gathered.push(slot, &self.input[data]);
-        if part.last != gathered.is_whole() {
+        let is_whole = gathered.is_whole();
+        if part.last != (gathered.received() == gathered.asked()) {
             return Err(Violation::field(1));
         }
         if part.damaged {
             self.spoil(world, part.tag);
         }
-        if part.last {
+        if is_whole {
             self.start(world, part.tag);
+        } else if part.last {
+            self.ask(part.tag);
         }
         Ok(())
     }

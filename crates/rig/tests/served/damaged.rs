@@ -1,4 +1,4 @@
-//! Data that the network damages, and data for commands that are no more: their connection goes on.
+//! What a host brings when it is asked: in one unit, damaged on the way, or for commands that are no more. Its connection goes on.
 
 use super::Serving;
 use super::conversations::{NOWHERE, read, write};
@@ -95,4 +95,21 @@ fn nothing_follows_a_termination() {
         assert_eq!(kinds.iter().position(|kind| *kind == 3), Some(kinds.len() - 1), "{kinds:?}");
     }
     assert_eq!(running.end().violations, 8);
+}
+
+/// Linux 5.10 answers an R2T with one unit of all that it asks for, whatever the drive says that it takes: so it is asked for no more.
+#[test]
+fn a_host_that_answers_each_request_with_one_unit_writes_as_much_as_any() {
+    for wishes in [Wishes::default(), Wishes { header_digest: true, data_digest: true, ..Wishes::default() }] {
+        let running = Serving::default().start();
+        let mut host = Attachment { wishes, ..running.host("host") }.attach();
+        let queue = &mut host.queues[0];
+        queue.host_data_max = usize::MAX;
+        for bytes in [131_072, 131_584, 524_288] {
+            let data: Vec<u8> = (0..bytes as u32 / 4).flat_map(|word| (word ^ bytes as u32).to_le_bytes()).collect();
+            queue.done(write(0, bytes as u32 / 512), Payload::Send(&data));
+            assert!(queue.done(read(0, bytes as u32 / 512), Payload::Receive(bytes)).1 == data, "{bytes}");
+        }
+        assert_eq!(running.end().violations, 0);
+    }
 }

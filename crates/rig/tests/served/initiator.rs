@@ -23,7 +23,7 @@ pub(crate) struct Wishes {
 pub(crate) struct Queue {
     pub(crate) stream: TcpStream,
     wishes: Wishes,
-    host_data_max: usize,
+    pub(crate) host_data_max: usize,
     capsule_max: usize,
     next_id: u16,
     flights: BTreeMap<u16, Flight>,

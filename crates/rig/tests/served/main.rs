@@ -19,6 +19,7 @@ mod proof;
 mod protected;
 mod reported;
 mod secured;
+mod shadowed;
 mod shut_down;
 mod summed;
 mod worn;

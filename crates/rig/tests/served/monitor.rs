@@ -320,9 +320,15 @@ impl Machine {
             let (tail, head) = (self.queues[queue].tail(), self.queues[queue].head());
             self.ram.put(pages[0] + 8 * queue as u64, &dwords(&[tail.into(), head.into()]));
         }
+        self.shadow_as_left(pages);
+        self.shadows_admin = admin;
+    }
+
+    /// The same with pages that hold whatever the queues of before have left there, as Linux 5.10 does it.
+    pub(crate) fn shadow_as_left(&mut self, pages: [u64; 2]) {
         self.done(0, Submission::doorbell_buffers(HostAddress(pages[0]), HostAddress(pages[1])));
         self.shadow = Some(pages);
-        self.shadows_admin = admin;
+        self.shadows_admin = false;
         self.rings = 0;
     }
 
@@ -445,13 +451,19 @@ impl Machine {
 
     /// Puts a command into a queue, under an identifier of its own.
     pub(crate) fn push(&mut self, queue: usize, submission: Submission) -> u16 {
-        self.next_command = self.next_command.wrapping_add(1);
-        let id = self.next_command;
+        self.push_all(queue, &[submission])
+    }
+
+    /// The same with several, of which the device is told at once; the identifier of the last.
+    pub(crate) fn push_all(&mut self, queue: usize, submissions: &[Submission]) -> u16 {
         let pair = &mut self.queues[queue];
-        let tail = pair.push(&self.ram, submission.with_command_id(id)).expect("there is room");
-        let doorbell = Doorbell::SubmissionTail(pair.id());
+        for submission in submissions {
+            self.next_command = self.next_command.wrapping_add(1);
+            pair.push(&self.ram, submission.with_command_id(self.next_command)).expect("there is room");
+        }
+        let (doorbell, tail) = (Doorbell::SubmissionTail(pair.id()), pair.tail());
         self.ring(doorbell, tail.into());
-        id
+        self.next_command
     }
 
     /// A completion that is there, which is left where it is.

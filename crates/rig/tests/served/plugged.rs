@@ -27,7 +27,7 @@ fn pattern(random: &mut Xoshiro256PlusPlus, bytes: usize) -> Vec<u8> {
 }
 
 /// Writes and reads of 512 B to 128 KiB from every offset, with lists and without, against a copy of the drive.
-fn exercise(machine: &mut Machine, random: &mut Xoshiro256PlusPlus, rounds: u32) {
+pub(crate) fn exercise(machine: &mut Machine, random: &mut Xoshiro256PlusPlus, rounds: u32) {
     const BLOCKS: u64 = 4096;
     let mut copy = vec![0u8; BLOCKS as usize * 512];
     for start in (0..BLOCKS).step_by(256) {
@@ -107,65 +107,6 @@ fn a_guest_finds_the_drive_and_works_with_it_by_either_kind_of_doorbell() {
         drop(machine);
         let ended = plugged.end();
         assert_eq!((ended.connections, ended.violations), (1, 0));
-    }
-}
-
-/// Pages for doorbells and event indices.
-const SHADOW: [u64; 2] = [MEMORY + (3 << 20) + 0x10000, MEMORY + (3 << 20) + 0x11000];
-
-#[test]
-fn a_guest_with_doorbells_in_its_memory_need_not_ring_while_the_drive_looks() {
-    for (path, admin) in [(DoorbellPath::Mapped, false), (DoorbellPath::Sent, true), (DoorbellPath::Sent, false)] {
-        let plugged = Serving::default().plug(path);
-        let mut random = Xoshiro256PlusPlus::seed_from_u64(14);
-        let mut machine = Machine::start(&plugged.socket, true);
-        for round in 0..3u64 {
-            machine.enable();
-            machine.done(0, Submission::identify(identify::CONTROLLER, 0, at(BUFFERS)));
-            let controller = IdentifyController::from_bytes(&machine.ram.get(BUFFERS, 4096));
-            assert_eq!(controller.optional_admin_commands() >> 8 & 1, 1, "OACS");
-            machine.make_queues(16);
-            let [doorbells, events] = SHADOW.map(HostAddress);
-            for (doorbells, events) in [
-                (doorbells + 8, events),
-                (doorbells, events + 2048),
-                (HostAddress(0x1000), events),
-                (doorbells, HostAddress(!4095)),
-            ] {
-                let refused = machine.command(0, Submission::doorbell_buffers(doorbells, events));
-                assert_eq!(refused.status(), Status::INVALID_FIELD);
-            }
-            if round > 0 {
-                // What the guest has done before, by registers, is where it begins.
-                exercise(&mut machine, &mut random, 3);
-            }
-            machine.shadow(SHADOW, admin);
-            exercise(&mut machine, &mut random, 30);
-            machine.done(0, Submission::identify(identify::CONTROLLER, 0, at(BUFFERS)));
-            if path == DoorbellPath::Mapped {
-                assert_eq!(machine.rings, 0, "nobody sleeps");
-            }
-            // As many as fit without a completion taken: the drive has to be told of the room that comes.
-            for _ in 0..4 {
-                (0..15).for_each(|block| assert!(machine.push(1, Submission::write_zeroes(1, block, 1)) > 0));
-                (0..15).for_each(|_| assert_eq!(machine.reap(1).status(), Status::SUCCESS));
-            }
-            if path == DoorbellPath::Sent {
-                // The drive sleeps when it has asked to be told. It may have seen the last head just then, and be awake once more.
-                let rings = machine.rings;
-                for _ in 0..100 {
-                    machine.await_event(QueueId(2));
-                    machine.push(2, Submission::write_zeroes(1, 0, 8));
-                    assert_eq!(machine.reap(2).status(), Status::SUCCESS);
-                    if machine.rings > rings {
-                        break;
-                    }
-                }
-                assert!(machine.rings > rings, "a drive that sleeps is rung for");
-            }
-        }
-        drop(machine);
-        assert_eq!(plugged.end().violations, 0);
     }
 }
 

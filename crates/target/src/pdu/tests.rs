@@ -53,10 +53,10 @@ fn digests_are_crc_32c() {
 fn responses_and_requests_lie_as_the_specification_says() {
     let mut bytes = Vec::new();
     let mut encoder = Encoder { to: &mut bytes, agreed: Agreed::default() };
-    encoder.ready(0x0102, 0x0304, 0x0001_0000);
+    encoder.ready(0x0102, 0x0304, 0x20_0000..0x21_0000);
     encoder.response(Completion::new(5, 6, QueueId(7), 8, false, Status::SUCCESS));
     encoder.data(9, 4, true, |to| to.extend_from_slice(&[1, 2, 3, 4]));
-    let ready = [9, 0, 24, 0, 24, 0, 0, 0, 2, 1, 4, 3, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0];
+    let ready = [9, 0, 24, 0, 24, 0, 0, 0, 2, 1, 4, 3, 0, 0, 32, 0, 0, 0, 1, 0, 0, 0, 0, 0];
     let response = [5, 0, 24, 0, 24, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 6, 0, 7, 0, 8, 0, 0, 0];
     let data = [7, 12, 24, 24, 28, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4];
     assert_eq!(bytes, [&ready[..], &response[..], &data[..]].concat());

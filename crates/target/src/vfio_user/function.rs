@@ -320,16 +320,15 @@ impl Function {
                     // As many as the controller has queues, and those of deleted queues are back.
                     let pair = world.port.take_pair().expect("there is a pair for each queue");
                     self.doorbells.set(Doorbell::SubmissionTail(queue), 0);
-                    self.shadow.iter_mut().for_each(|shadow| shadow.renew(queue, false));
+                    self.shadow.iter_mut().for_each(|shadow| shadow.begin(&self.guest, queue, 0, 0));
                     self.seen[queue.index()][0] = 0;
                     let queue_of = IoQueue::new(queue, SubmissionQueue::new(base, entries), completions, pair);
                     self.queues[queue.index()] = Some(Box::new(queue_of));
                 }
                 DeviceEvent::SubmissionQueueDeleted(queue) => self.deleting = Some((queue, 0)),
                 DeviceEvent::ShadowDoorbells { doorbells, events } => {
-                    self.shadow = Some(Shadow::new(doorbells, events, self.queues.len()));
-                    // Before the command is answered, so that nobody rings in vain. Where this fails the next look does too.
-                    let _ = self.look_at(0).and_then(|_| self.ask_for_none());
+                    // Where this fails the next look does too.
+                    let _ = self.begin_shadow(doorbells, events);
                 }
                 DeviceEvent::CompletionQueueDeleted(queue) => {
                     self.completions[queue.index()] = None;
@@ -346,7 +345,7 @@ impl Function {
 
     fn create_completions(&mut self, id: QueueId, base: HostAddress, entries: u32, vector: Option<u16>) {
         self.doorbells.set(Doorbell::CompletionHead(id), 0);
-        self.shadow.iter_mut().for_each(|shadow| shadow.renew(id, true));
+        self.shadow.iter_mut().for_each(|shadow| shadow.begin(&self.guest, id, 1, 0));
         self.seen[id.index()][1] = 0;
         let queue = CompletionQueue::new(base, entries);
         self.completions[id.index()] = Some(Completions { queue, vector, head: 0, fresh: 0 });

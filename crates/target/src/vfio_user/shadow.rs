@@ -18,9 +18,8 @@ pub(super) struct Shadow {
 struct Known {
     /// Whether the guest uses a doorbell: it was not what it is to begin with once. Linux never uses those of the admin queue.
     used: [bool; 2],
-    /// Doorbells begin with zero; those of the admin queue with what they were when they were given, for the command that gave
-    /// them moved it.
-    begin: Option<[u32; 2]>,
+    /// What they are to begin with.
+    begin: [u32; 2],
     /// The event indices in the guest's memory.
     told: Option<[u32; 2]>,
 }
@@ -42,9 +41,8 @@ impl Shadow {
         guest.load(shadow::place(self.doorbells, queue), &mut word)?;
         let mut seen = [word[0] as u32, (word[0] >> 32) as u32];
         let known = &mut self.queues[queue.index()];
-        let begin = *known.begin.get_or_insert(if queue.0 == 0 { seen } else { [0; 2] });
         for (which, seen) in seen.iter_mut().enumerate() {
-            known.used[which] |= *seen != begin[which];
+            known.used[which] |= *seen != known.begin[which];
             if !known.used[which] {
                 *seen = registers[which];
             }
@@ -63,13 +61,40 @@ impl Shadow {
         Ok(true)
     }
 
-    /// A queue is new: its tail, or where `completions` its head, begins with the register.
-    pub(super) fn renew(&mut self, queue: QueueId, completions: bool) {
-        self.queues[queue.index()].used[usize::from(completions)] = false;
+    /// A doorbell of a queue, its tail or its head, begins with the register, whatever the guest has left there: Linux 5.10 does not clear
+    /// its pages, finds there what it had of the queue of that name before a reset, and goes by it when it looks whether it has to ring.
+    /// The other doorbell of the queue may be moved meanwhile.
+    pub(super) fn begin(&mut self, guest: &GuestMemory, queue: QueueId, which: usize, register: u32) {
+        let known = &mut self.queues[queue.index()];
+        (known.used[which], known.begin[which]) = (false, register);
+        // Where this fails the next look does too.
+        let _ = guest.store_half(shadow::place(self.doorbells, queue) + 4 * which as u64, register);
+    }
+
+    /// The doorbells of the admin queue begin with what they are when they are given, for the command that gives them moved them.
+    fn begin_as_they_are(&mut self, guest: &GuestMemory) -> Result<(), Unmapped> {
+        let mut word = [0];
+        guest.load(shadow::place(self.doorbells, QueueId(0)), &mut word)?;
+        self.queues[0].begin = [word[0] as u32, (word[0] >> 32) as u32];
+        Ok(())
     }
 }
 
 impl Function {
+    /// The guest has doorbells in these pages of its memory from now on. Before the command is answered that says so, nobody is asked to
+    /// ring, so that nobody does in vain.
+    pub(super) fn begin_shadow(&mut self, doorbells: HostAddress, events: HostAddress) -> Result<(), Unmapped> {
+        let mut shadow = Shadow::new(doorbells, events, self.queues.len());
+        shadow.begin_as_they_are(&self.guest)?;
+        for queue in (1..self.queues.len() as u16).map(QueueId).filter(|queue| self.entries(queue.index()).is_some()) {
+            for (which, register) in self.registers(queue).into_iter().enumerate() {
+                shadow.begin(&self.guest, queue, which, register);
+            }
+        }
+        self.shadow = Some(shadow);
+        self.ask_for_none()
+    }
+
     /// Looks where the doorbells of every queue are. One in the guest's memory that has moved is looked at again soon, and need not
     /// be rung.
     pub(super) fn look(&mut self) -> Result<(), Unmapped> {
@@ -107,9 +132,14 @@ impl Function {
 
     pub(super) fn look_at(&mut self, id: usize) -> Result<[u32; 2], Unmapped> {
         let queue = QueueId(id as u16);
-        let doorbells = [Doorbell::SubmissionTail(queue), Doorbell::CompletionHead(queue)];
-        let registers = doorbells.map(|doorbell| self.doorbells.get(doorbell));
+        let registers = self.registers(queue);
         self.shadow.as_mut().map_or(Ok(registers), |shadow| shadow.look(&self.guest, queue, registers))
+    }
+
+    /// Tail and head of a queue as they were rung.
+    fn registers(&self, queue: QueueId) -> [u32; 2] {
+        let doorbells = [Doorbell::SubmissionTail(queue), Doorbell::CompletionHead(queue)];
+        doorbells.map(|doorbell| self.doorbells.get(doorbell))
     }
 
     fn tell(&mut self, id: usize, events: [u32; 2]) -> Result<bool, Unmapped> {
