@@ -264,7 +264,7 @@ impl Channel {
         then.ledger.usage
     }
 
-    /// From now on keeps a record of every phase that ends, for time lines.
+    /// From now on keeps a record of every phase that ends, for who wants to see that no two had a bus or a die at once.
     pub fn record_phases(&mut self) {
         self.ledger.phases.get_or_insert_default();
     }

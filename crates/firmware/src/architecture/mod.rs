@@ -123,7 +123,8 @@ pub trait Architecture: Sync {
     fn keeps_queue_order(&self) -> bool {
         true
     }
-    /// Whether its threads run DeepFlash's parts, however they are dealt, and LOG among them.
+    /// Whether its threads run DeepFlash's parts, however they are dealt, and LOG among them. Where it does not say otherwise, what these
+    /// can do follows from that.
     fn has_deepflash_parts(&self) -> bool {
         true
     }
@@ -133,7 +134,7 @@ pub trait Architecture: Sync {
     }
     /// Whether it gives pages whose program failed another place.
     fn replaces_blocks(&self) -> bool {
-        true
+        self.has_deepflash_parts()
     }
     /// Whether it hears of erases that fail, and uses such a block no more; else it must know how often blocks can be erased.
     fn retires_blocks(&self) -> bool {
@@ -141,16 +142,16 @@ pub trait Architecture: Sync {
     }
     /// Whether a read moves no more of a page than it wants; else all of it goes into the cache.
     fn reads_pieces(&self) -> bool {
-        true
+        self.has_deepflash_parts()
     }
     /// Whether what comes from a host goes over what the drive has of a page, so that all of it must come; else a page of which
     /// something is missing stays what it was.
     fn takes_data_in_place(&self) -> bool {
-        false
+        !self.has_deepflash_parts()
     }
     /// Whether it can bring its buffer to flash when the power fails.
     fn drains(&self) -> bool {
-        true
+        self.has_deepflash_parts()
     }
     /// Where it has parts of its own: the bugs that are planted in what it does by itself or in its recovery, those that
     /// [`Mutation::is_in`] says, each with the first of 16 seeds of `flashloom check` that find it.

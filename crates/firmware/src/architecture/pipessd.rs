@@ -51,16 +51,7 @@ impl Architecture for PipeSsd {
     fn has_deepflash_parts(&self) -> bool {
         false
     }
-    fn replaces_blocks(&self) -> bool {
-        false
-    }
     fn retires_blocks(&self) -> bool {
-        false
-    }
-    fn reads_pieces(&self) -> bool {
-        false
-    }
-    fn drains(&self) -> bool {
         false
     }
     fn planted(&self) -> &'static [(Mutation, u64)] {
@@ -94,9 +85,6 @@ impl Architecture for PipeSsd {
     }
     fn unread(&self) -> Vec<&'static str> {
         [OF_PARTS, &[LINES_PER_LOCK]].concat()
-    }
-    fn takes_data_in_place(&self) -> bool {
-        true
     }
     fn needs(&self, drive: &Drive, _settings: &Settings, tables: &Tables, _trans: u16) -> Needs {
         needs(drive, tables)

@@ -66,15 +66,6 @@ impl Architecture for Tradition {
     fn has_deepflash_parts(&self) -> bool {
         false
     }
-    fn replaces_blocks(&self) -> bool {
-        false
-    }
-    fn reads_pieces(&self) -> bool {
-        false
-    }
-    fn drains(&self) -> bool {
-        false
-    }
     fn planted(&self) -> &'static [(Mutation, u64)] {
         &[
             (Mutation::ShortScan, 0),
@@ -91,9 +82,6 @@ impl Architecture for Tradition {
     }
     fn unread(&self) -> Vec<&'static str> {
         [OF_PARTS, &[POLL, "reclaim.window_per_group", "reclaim.wear_share"]].concat()
-    }
-    fn takes_data_in_place(&self) -> bool {
-        true
     }
     fn needs(&self, drive: &Drive, settings: &Settings, tables: &Tables, _trans: u16) -> Needs {
         needs(drive, tables, settings.parts.nvmq)

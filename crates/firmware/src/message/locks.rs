@@ -13,13 +13,6 @@ pub struct Extent {
     pub changes: bool,
 }
 
-impl Extent {
-    /// Whether one must wait for the other: they touch a common page and do not both only read it.
-    pub fn conflicts(&self, other: &Extent) -> bool {
-        (self.changes || other.changes) && self.from < other.to && other.from < self.to
-    }
-}
-
 /// A range of lock units as one owner holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockedRange {

@@ -83,9 +83,14 @@ struct List {
     members: Vec<Listed>,
 }
 
+/// Whether one must wait for the other: they touch a common page and do not both only read it.
+fn conflict(one: &Extent, other: &Extent) -> bool {
+    (one.changes || other.changes) && one.from < other.to && other.from < one.to
+}
+
 impl List {
     fn may_run(&self, at: usize) -> bool {
-        !self.members[..at].iter().any(|earlier| self.members[at].extent.conflicts(&earlier.extent))
+        !self.members[..at].iter().any(|earlier| conflict(&self.members[at].extent, &earlier.extent))
     }
 
     fn add(&mut self, key: u32, extent: Extent, arrived: bool) -> bool {
