@@ -187,9 +187,9 @@ impl Chores {
         self.is_ending = true;
     }
 
-    /// Whether nothing is under way or waits for its turn.
-    pub(crate) fn are_done(&self) -> bool {
-        self.is_idle() && self.erasing.is_empty() && self.test.is_none()
+    /// Whether any of these are to be gone on with.
+    fn are_due(&self) -> bool {
+        !self.is_ending && (self.test.is_some() || !self.erasing.is_empty())
     }
 
     /// Whether the drive works on none of these.
@@ -233,6 +233,7 @@ impl Subsystem {
     /// Begins a self-test: a sample of each namespace that its controller has now is read, or all of it; without a namespace, nothing of
     /// any.
     pub(crate) fn begin_test(&mut self, port: &mut Port, controller: u16, extended: bool, namespace: u32, now: Time) {
+        self.wake();
         let pieces = asked_for(self.namespaces.pieces_of(controller), namespace);
         self.chores.test = Some(Test::new(controller, extended, namespace, pieces));
         self.go_on(port, now);
@@ -252,7 +253,7 @@ impl Subsystem {
     }
 
     fn next_errand(&mut self) -> Option<(Errand, Submission)> {
-        if self.chores.is_ending {
+        if !self.chores.are_due() || self.is_going_to_rest() {
             return None;
         }
         let busy = |errands: &BTreeMap<u16, Errand>, kind| errands.values().filter(|errand| **errand == kind).count();
