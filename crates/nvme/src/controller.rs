@@ -399,6 +399,10 @@ impl Controller {
         self.attributes = AdminQueueAttributes::default();
         (self.submissions, self.completions) = (0, 0);
         self.was_reset = true;
+        // Also one that is disabled may have been shut down, or be about to.
+        if self.state == State::Disabled {
+            self.shutdown = Shutdown::None;
+        }
         self.stop();
     }
 

@@ -462,7 +462,11 @@ impl Subsystem {
     /// where there is no queue any more.
     fn reset_all(&mut self, now: Time) {
         self.was_reset = true;
-        for live in self.controllers.values_mut().filter(|live| live.is_storage()) {
+        let all: Vec<u16> = self.controllers.iter().filter(|(_, live)| live.is_storage()).map(|(id, _)| *id).collect();
+        for id in all {
+            // One that is disabled has nothing to stop, and may be shut down all the same.
+            self.forget_waiting(id);
+            let live = self.controllers.get_mut(&id).expect("it was found");
             live.controller.on_subsystem_reset();
             live.begin_interval(now);
             self.doomed.extend(live.take_queues());

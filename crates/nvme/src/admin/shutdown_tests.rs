@@ -165,3 +165,22 @@ fn nothing_has_the_drive_work_behind_a_shutdown() {
     controller.on_started();
     assert!(commands.iter().all(|command| controller.admit(command).is_ok()) && told(&controller, format).is_ok());
 }
+
+/// Base §3.7.2: CSTS.SHST is 00b after any reset.
+#[test]
+fn a_reset_of_the_subsystem_ends_the_shutdown_of_a_controller_that_is_disabled() {
+    for is_done in [false, true] {
+        let mut controller = disabled();
+        controller.write_property(registers::CC, DISABLED_SHUT_DOWN);
+        if is_done {
+            controller.on_shut_down();
+        }
+        assert_ne!(shutdown_status(&controller), 0);
+        controller.on_subsystem_reset();
+        assert_eq!(controller.read_property(registers::CSTS), registers::CSTS_SUBSYSTEM_RESET);
+        controller.on_shut_down();
+        assert_eq!(controller.read_property(registers::CSTS), registers::CSTS_SUBSYSTEM_RESET, "nobody waits for it");
+        controller.write_property(registers::CC, DISABLED_SHUT_DOWN);
+        assert_eq!(asked(&mut controller), ["shut down", "shut down"]);
+    }
+}

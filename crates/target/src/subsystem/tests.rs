@@ -248,6 +248,25 @@ fn the_last_host_hears_that_power_may_go_when_that_is_so() {
     assert_eq!(*calls.lock().expect("nobody panics with it"), [true]);
 }
 
+/// It asks anew behind the reset, and the flush that is under way then is not for that.
+#[test]
+fn a_reset_of_the_subsystem_forgets_the_shutdown_of_a_controller_that_is_disabled() {
+    let (mut subsystem, mut port, first) = controller(0, &[]);
+    let second = subsystem.create(NewController::default(), at(1)).expect("there is room");
+    configure(&mut subsystem, &mut port, second, ENABLED);
+    configure(&mut subsystem, &mut port, first, SHUT_DOWN & !1);
+    let live = subsystem.controllers.get_mut(&second).expect("it lives");
+    live.controller.write_property(registers::NSSR, registers::NSSR_SIGNATURE);
+    subsystem.obey(&mut port, second, at(2));
+    assert_eq!(shutdown_status(&subsystem, first), registers::CSTS_SUBSYSTEM_RESET);
+    configure(&mut subsystem, &mut port, first, SHUT_DOWN & !1);
+    assert!(flushed(&mut subsystem, &mut port), "that of before");
+    let reset = registers::CSTS_SUBSYSTEM_RESET;
+    assert_eq!(shutdown_status(&subsystem, first), reset | registers::CSTS_SHUTTING_DOWN);
+    assert!(flushed(&mut subsystem, &mut port));
+    assert_eq!(shutdown_status(&subsystem, first), reset | registers::CSTS_SHUT_DOWN);
+}
+
 /// A host shuts down while an extended self-test runs, which would take longer than it waits: the test goes on when a host comes.
 #[test]
 fn what_the_drive_does_for_its_hosts_waits_until_one_comes_again() {
