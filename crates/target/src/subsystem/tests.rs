@@ -79,13 +79,28 @@ fn a_command_within_an_interval_begins_another_at_its_end() {
 fn a_reset_of_the_subsystem_gives_every_host_two_minutes() {
     let (mut subsystem, mut port, other) = controller(0, &[(50, ENABLED)]);
     let id = subsystem.create(NewController::default(), at(60)).expect("there is room");
+    subsystem.controllers.get_mut(&other).expect("it lives").queues.insert(1, 7);
     let live = subsystem.controllers.get_mut(&id).expect("it lives");
-    live.queues.insert(1, 7);
     live.controller.write_property(registers::NSSR, registers::NSSR_SIGNATURE);
     subsystem.obey(&mut port, id, at(170));
     assert_eq!(subsystem.doomed, [7], "the admin queues stay");
     assert_eq!([289, 290].map(|seconds| subsystem.expire(at(seconds))), [0, 2]);
     assert!([id, other].iter().all(|id| !subsystem.controllers.contains_key(id)));
+}
+
+/// Nothing else would tell it so before it asks for something; who has just come has nothing to lose.
+#[test]
+fn a_host_without_queues_hears_of_a_reset_of_the_subsystem_by_the_end_of_its_admin_queue() {
+    let (mut subsystem, mut port, id) = controller(0, &[(1, ENABLED)]);
+    for (admin, is_enabled) in [(8, true), (9, false)] {
+        let new = NewController { admin, ..NewController::default() };
+        let other = subsystem.create(new, at(1)).expect("there is room");
+        configure(&mut subsystem, &mut port, other, if is_enabled { ENABLED } else { DISABLED });
+    }
+    let live = subsystem.controllers.get_mut(&id).expect("it lives");
+    live.controller.write_property(registers::NSSR, registers::NSSR_SIGNATURE);
+    subsystem.obey(&mut port, id, at(2));
+    assert_eq!(subsystem.doomed, [8]);
 }
 
 #[test]
