@@ -41,7 +41,7 @@ pub enum DeviceEvent {
     /// Forget every queue and command, touch host memory no more, then call [`Controller::on_stopped`].
     Stop,
     /// Make durable what was answered before this or is under way, then call [`Controller::on_shut_down`], or
-    /// [`Controller::on_shutdown_failed`] if that cannot be. Later commands ask for it themselves.
+    /// [`Controller::on_shutdown_failed`] if that cannot be. Nothing more is to be done for the host.
     ShutDown {
         /// The host has no time: only what was promised need be kept.
         abrupt: bool,
@@ -399,6 +399,10 @@ impl Controller {
         self.attributes = AdminQueueAttributes::default();
         (self.submissions, self.completions) = (0, 0);
         self.was_reset = true;
+        // Also one that is disabled may have been shut down, or be about to.
+        if self.state == State::Disabled {
+            self.shutdown = Shutdown::None;
+        }
         self.stop();
     }
 
@@ -533,17 +537,6 @@ impl Controller {
         self.pages.insert(id, page);
     }
 
-    /// What was answered before the volatile write cache was to be turned off is durable, or could not be made so: then it stays on.
-    pub fn on_settled(&mut self, command_id: u16, durable: bool) {
-        let Some(at) = self.settling.iter().position(|waiting| *waiting == command_id) else { return };
-        self.settling.swap_remove(at);
-        if durable {
-            self.features.turn_write_cache_off();
-            self.events.push_back(DeviceEvent::FeatureChanged(FeatureId::VolatileWriteCache));
-        }
-        self.end_held(command_id, 0, if durable { Status::SUCCESS } else { Status::WRITE_FAULT });
-    }
-
     pub(crate) fn deliver_events(&mut self) {
         while let Some((command_id, result)) = self.requests.deliver() {
             self.events.push_back(DeviceEvent::HeldCommandDone { command_id, result, status: Status::SUCCESS });
@@ -558,11 +551,10 @@ impl Controller {
         CoalescingSettings::from_feature(self.features.value(FeatureId::InterruptCoalescing, 0))
     }
 
-    /// Whether writes may complete in volatile memory now: not once the host wants it off, though it is off only when all before is
-    /// durable, and not once it shuts down, for the flush of that may cover what was answered before it alone.
-    pub fn write_cache_enabled(&self) -> bool {
-        let is_on = self.features.value(FeatureId::VolatileWriteCache, 0) & 1 != 0;
-        is_on && self.settling.is_empty() && self.shutdown == Shutdown::None
+    /// Refuses what would have the drive work behind CC.SHN, until a reset. Its host was to stop before that (Base §3.6), and would be told
+    /// that power may go while the drive still works.
+    pub(crate) fn check_open(&self) -> Result<(), Status> {
+        if self.shutdown == Shutdown::None { Ok(()) } else { Err(Status::ABORTED_POWER_LOSS) }
     }
 
     /// How long the host may be silent; `None` is for ever.

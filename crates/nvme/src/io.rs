@@ -94,13 +94,13 @@ impl Controller {
     /// What a command of an I/O queue moves.
     ///
     /// # Errors
-    /// The status it fails with: the controller is not ready, there is no such command or namespace, blocks lie outside,
-    /// the transfer is longer than MDTS, or it cannot be half of a fused pair. Whether the other half is there and fits is
-    /// for [`fuse`].
+    /// The status it fails with: the controller is not ready or is shut down, there is no such command or namespace, blocks lie outside,
+    /// the transfer is longer than MDTS, or it cannot be half of a fused pair. Whether the other half is there and fits is for [`fuse`].
     pub fn movement(&self, submission: &Submission) -> Result<(Opcode, Movement), Status> {
         if !self.is_ready() {
             return Err(Status::COMMAND_SEQUENCE_ERROR);
         }
+        self.check_open()?;
         let opcode = Opcode::try_from(submission.opcode()).map_err(|_| Status::INVALID_OPCODE)?;
         if !self.settings.commands.contains(&opcode) {
             return Err(Status::INVALID_OPCODE);
@@ -186,9 +186,10 @@ impl Controller {
     /// A command that [`Controller::admit`] has let pass, as the drive is to see it.
     ///
     /// # Errors
-    /// The status it fails with, because its namespace has gone meanwhile, its contents are going, or it is another or has other
-    /// blocks since.
+    /// The status it fails with, because the controller is shut down meanwhile, its namespace has gone, its contents are going, or it is
+    /// another or has other blocks since.
     pub fn translate(&self, submission: &Submission, admission: &Admission) -> Result<Submission, Status> {
+        self.check_open()?;
         let own = self.settings.controller_id;
         let has_changed = |space: &crate::namespaces::Space| space.change.is_some() || space.since != admission.since;
         if self.namespaces.of(own, submission.namespace()).is_some_and(has_changed) {

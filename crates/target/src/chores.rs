@@ -1,7 +1,7 @@
 //! What the subsystem asks of the drive itself: namespaces that are to be erased, and self-tests. Its commands go by its own queue
 //! pair, beside those of the hosts.
 
-use crate::lifetime::{Lifetime, SelfTestRecord, SelfTests, TESTS_KEPT};
+use crate::lifetime::{Lifetime, SelfTestRecord, SelfTestUnderWay, SelfTests, TESTS_KEPT};
 use crate::port::{Moved, Port};
 use crate::subsystem::Subsystem;
 use nvme::spec::log_page::SelfTestPage;
@@ -66,6 +66,8 @@ struct Test {
     /// What is still to be read, of which namespace, and how much that was.
     left: VecDeque<(u32, Piece)>,
     steps: usize,
+    /// The namespace that it is at, and pieces of that which are read.
+    at: (u32, u32),
 }
 
 impl Test {
@@ -79,7 +81,24 @@ impl Test {
                 strides(piece, if extended { STRIDE } else { SAMPLE }, apart).map(move |piece| (id, piece))
             })
             .collect();
-        Test { controller, asked, extended, namespaces, steps: left.len(), left }
+        let at = (left.front().map_or(0, |(id, _)| *id), 0);
+        Test { controller, asked, extended, namespaces, steps: left.len(), left, at }
+    }
+
+    /// The next piece is read, or was before: of which namespace it is.
+    fn advance(&mut self) -> Option<u32> {
+        let (id, _) = self.left.pop_front()?;
+        self.at = match self.left.front() {
+            Some((next, _)) if *next != id => (*next, 0),
+            _ => (id, self.at.1 + 1),
+        };
+        Some(id)
+    }
+
+    /// It goes on where one of the same had come to, namespace by namespace in the order of their identifiers.
+    fn resume_at(&mut self, namespace: u32, read: u32) {
+        let is_before = |(id, done): (u32, u32)| id < namespace || id == namespace && done < read;
+        while is_before(self.at) && self.advance().is_some() {}
     }
 }
 
@@ -113,12 +132,16 @@ pub(crate) struct Chores {
 }
 
 impl Chores {
-    /// Of a drive that has done so much before it was started: an extended self-test that had not ended then begins again. Whoever asked
-    /// for it is gone, so it is of all that its drive has of what it named.
+    /// Of a drive that has done so much before it was started: an extended self-test that had not ended then goes on. Whoever asked for it
+    /// is gone, so what is left is of all that its drive has of what it named.
     pub(crate) fn after(before: &Lifetime, namespaces: &Namespaces) -> Self {
         let SelfTests { results, under_way } = before.tests;
         let results = results.into_iter().take_while(|result| result.code != 0).collect();
-        let test = under_way.map(|asked| Test::new(0, true, asked, asked_for(namespaces.pieces(), asked)));
+        let test = under_way.map(|SelfTestUnderWay { asked, namespace, read }| {
+            let mut test = Test::new(0, true, asked, asked_for(namespaces.pieces(), asked));
+            test.resume_at(namespace, read);
+            test
+        });
         Chores { powered: before.powered, results, test, ..Chores::default() }
     }
 
@@ -126,7 +149,10 @@ impl Chores {
     pub(crate) fn tests(&self) -> SelfTests {
         let mut tests = SelfTests::default();
         tests.results.iter_mut().zip(&self.results).for_each(|(place, result)| *place = *result);
-        tests.under_way = self.test.as_ref().filter(|test| test.extended).map(|test| test.asked);
+        tests.under_way = self.test.as_ref().filter(|test| test.extended).map(|test| {
+            let (namespace, read) = test.at;
+            SelfTestUnderWay { asked: test.asked, namespace, read }
+        });
         tests
     }
 
@@ -187,9 +213,9 @@ impl Chores {
         self.is_ending = true;
     }
 
-    /// Whether nothing is under way or waits for its turn.
-    pub(crate) fn are_done(&self) -> bool {
-        self.is_idle() && self.erasing.is_empty() && self.test.is_none()
+    /// Whether any of these are to be gone on with.
+    fn are_due(&self) -> bool {
+        !self.is_ending && (self.test.is_some() || !self.erasing.is_empty())
     }
 
     /// Whether the drive works on none of these.
@@ -233,6 +259,7 @@ impl Subsystem {
     /// Begins a self-test: a sample of each namespace that its controller has now is read, or all of it; without a namespace, nothing of
     /// any.
     pub(crate) fn begin_test(&mut self, port: &mut Port, controller: u16, extended: bool, namespace: u32, now: Time) {
+        self.wake();
         let pieces = asked_for(self.namespaces.pieces_of(controller), namespace);
         self.chores.test = Some(Test::new(controller, extended, namespace, pieces));
         self.go_on(port, now);
@@ -252,7 +279,7 @@ impl Subsystem {
     }
 
     fn next_errand(&mut self) -> Option<(Errand, Submission)> {
-        if self.chores.is_ending {
+        if !self.chores.are_due() || self.is_going_to_rest() {
             return None;
         }
         let busy = |errands: &BTreeMap<u16, Errand>, kind| errands.values().filter(|errand| **errand == kind).count();
@@ -298,8 +325,8 @@ impl Subsystem {
         match errand {
             Errand::Verify if std::mem::take(&mut self.chores.is_stale) => {}
             Errand::Verify => {
-                let read = self.chores.test.as_mut().and_then(|test| test.left.pop_front());
-                if let Some((namespace, _)) = read.filter(|_| !status.is_success()) {
+                let read = self.chores.test.as_mut().and_then(Test::advance);
+                if let Some(namespace) = read.filter(|_| !status.is_success()) {
                     self.chores.end_test(TestResult::Failed(namespace, status));
                 }
             }
@@ -327,7 +354,7 @@ mod tests {
     use crate::rehearsal::{Plain, SHAPE, open_to_all};
     use crate::subsystem::{NewController, SubsystemSettings};
     use nvme::spec::{AdminOpcode, DataPointer, registers};
-    use nvme::{AdminReply, NamespaceSettings};
+    use nvme::{AdminReply, ControllerSettings, NamespaceSettings};
     use std::sync::Arc;
     use units::QueueId;
 
@@ -427,6 +454,14 @@ mod tests {
         assert_eq!(subsystem.chores.results[0].code, 0x12, "a controller that is gone is reset");
     }
 
+    /// A drive that is served again, before which such self-tests were.
+    fn again(controller: ControllerSettings, tests: SelfTests) -> (Subsystem, Port) {
+        let lifetime = Lifetime { errors: 6, tests, ..Lifetime::default() };
+        let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+        let settings = SubsystemSettings { lifetime, ..open_to_all(controller) };
+        (Subsystem::new(settings, &mut port), port)
+    }
+
     /// Base §8.6: an extended one resumes when there is power again.
     #[test]
     fn an_extended_self_test_goes_on_with_the_drive_and_results_outlast_it() {
@@ -436,20 +471,48 @@ mod tests {
         ask(&mut subsystem, &mut port, own, Submission::device_self_test(0xf));
         ask(&mut subsystem, &mut port, own, Submission::device_self_test(2));
         let tests = subsystem.chores.tests();
-        assert_eq!((told(&subsystem), tests.under_way), ((2, 0x11), Some(ALL_NAMESPACES)));
-        for (under_way, steps) in [(None, 0), (Some(0), 0), (Some(1), 1), (Some(ALL_NAMESPACES), 1), (Some(7), 0)] {
-            let lifetime = Lifetime { errors: 6, tests: SelfTests { under_way, ..tests }, ..Lifetime::default() };
-            let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
-            let mut again = Subsystem::new(SubsystemSettings { lifetime, ..open_to_all(settings()) }, &mut port);
+        let begun = |asked, namespace| SelfTestUnderWay { asked, namespace, read: 0 };
+        assert_eq!((told(&subsystem), tests.under_way), ((2, 0x11), Some(begun(ALL_NAMESPACES, 1))));
+        let cases = [(0, 0, 0), (1, 1, 1), (ALL_NAMESPACES, 1, 1), (7, 0, 0)]
+            .map(|(asked, at, steps)| (Some(begun(asked, at)), steps));
+        for (under_way, steps) in [(None, 0)].into_iter().chain(cases) {
+            let before = SelfTests { under_way, ..tests };
+            let (mut again, mut port) = again(settings(), before);
             let runs = if under_way.is_some() { 2 } else { 0 };
             assert_eq!((told(&again), again.errors_of_all()), ((runs, 0x11), 6), "{under_way:?}");
-            assert_eq!(again.chores.tests(), lifetime.tests);
+            assert_eq!(again.chores.tests(), before);
             again.reap(&mut port, Time::ZERO);
             assert_eq!(again.chores.errands.len(), steps, "{under_way:?}");
             if runs > 0 && steps == 0 {
                 assert_eq!(told(&again), (0, 0x20), "nothing is left to read");
             }
         }
+    }
+
+    /// It reads nothing twice, and after the last piece it has passed.
+    #[test]
+    fn an_extended_self_test_resumes_where_it_was() {
+        let mut controller = settings();
+        let space = NamespaceSettings { blocks: 2 * STRIDE, ..controller.namespaces[0].clone() };
+        controller.namespaces =
+            (1..=3).map(|number| NamespaceSettings { nguid: [number; 16], ..space.clone() }).collect();
+        let mut under_way = Some(SelfTestUnderWay { asked: ALL_NAMESPACES, namespace: 1, read: 0 });
+        for (namespace, at) in [(1, 0), (1, 1), (2, 0), (2, 1), (3, 0), (3, 1)] {
+            let before = SelfTests { under_way, ..SelfTests::default() };
+            let (mut subsystem, mut port) = again(controller.clone(), before);
+            let part = (namespace - 1) * 2 + at;
+            assert_eq!(u64::from(subsystem.chores.self_test_page()[1]), part * 100 / 6);
+            subsystem.reap(&mut port, Time::ZERO);
+            let test = subsystem.chores.test.as_ref().expect("it goes on");
+            assert_eq!((test.left[0].0, test.left[0].1.first), (namespace as u32, at * STRIDE));
+            let slot = *subsystem.chores.errands.keys().next().expect("a piece is read");
+            let read = Completion::new(0, 0, QueueId(1), slot, false, Status::SUCCESS);
+            subsystem.on_chore(&read, Time::ZERO);
+            under_way = subsystem.chores.tests().under_way;
+        }
+        let (mut subsystem, mut port) = again(controller, SelfTests { under_way, ..SelfTests::default() });
+        subsystem.reap(&mut port, Time::ZERO);
+        assert_eq!(told(&subsystem), (0, 0x20));
     }
 
     /// All namespaces are those that the controller has which asked (Base §5.9), and the log names the one that could not be read.

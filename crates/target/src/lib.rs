@@ -57,7 +57,7 @@ pub use front::{Attendant, Door, Ended, Front, Patience, Progress, ServeError, S
 pub use guest::Trust;
 pub use health::{DriveHealth, MediaHealth, PowerCycles};
 pub use kept::KeepTable;
-pub use lifetime::{KeepLifetime, Lifetime, SelfTestRecord, SelfTests, TESTS_KEPT};
+pub use lifetime::{KeepLifetime, Lifetime, SelfTestRecord, SelfTestUnderWay, SelfTests, TESTS_KEPT};
 pub use metrics::{Figures, Further, Metrics, family, figure};
 pub use pdu::{CAPSULE_MAX, HOST_DATA_MAX};
 pub use port::{Keeps, Line, PortShape, Wake};

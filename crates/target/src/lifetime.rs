@@ -35,9 +35,19 @@ pub const TESTS_KEPT: usize = 20;
 pub struct SelfTests {
     /// The newest first; behind them those that there were not.
     pub results: [SelfTestRecord; TESTS_KEPT],
-    /// What an extended one reads that is under way, as its command named it: a namespace, all, or none. It begins again with the drive
-    /// (Base §8.6).
-    pub under_way: Option<u32>,
+    /// An extended one, which goes on with the drive (Base §8.6).
+    pub under_way: Option<SelfTestUnderWay>,
+}
+
+/// A self-test that has not ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SelfTestUnderWay {
+    /// What it reads, as its command named it: a namespace, all, or none.
+    pub asked: u32,
+    /// The namespace that it is at, where it has any.
+    pub namespace: u32,
+    /// Pieces of that namespace that it has read.
+    pub read: u32,
 }
 
 /// A self-test that has ended.
@@ -97,7 +107,7 @@ mod tests {
         let after = |seconds: u64, reads| Lifetime { powered: Duration::from_secs(100 + seconds), reads, ..kept };
         assert_eq!([after(1, 0), after(59, 0), after(60, 0)].map(|now| now.is_news_to(&kept)), [false, false, true]);
         assert!(after(1, 1).is_news_to(&kept));
-        let tests = SelfTests { under_way: Some(1), ..SelfTests::default() };
+        let tests = SelfTests { under_way: Some(SelfTestUnderWay::default()), ..SelfTests::default() };
         assert!(Lifetime { errors: 1, ..kept }.is_news_to(&kept) && Lifetime { tests, ..kept }.is_news_to(&kept));
     }
 }

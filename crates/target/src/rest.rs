@@ -2,6 +2,7 @@
 
 use crate::port::Port;
 use crate::subsystem::{Flush, Live, Subsystem};
+use nvme::Controller;
 use nvme::spec::Submission;
 use units::{Bytes, QueueId, Time};
 
@@ -17,10 +18,12 @@ impl Subsystem {
         self.rest_if_idle(port, now);
     }
 
-    /// The same, once what the drive does by itself for its hosts is over: erasing a namespace, testing itself. What hosts that are gone by
-    /// now changed since the flush of the shutdown began has one of its own before.
+    /// The same, once what hosts that are gone by now have left under way is over. What they changed since the flush of the shutdown began
+    /// has one of its own before.
     pub(crate) fn rest_if_idle(&mut self, port: &mut Port, now: Time) {
-        if self.is_shut_down && !self.is_resting && self.could_rest(None) {
+        // What stands still would never end.
+        let is_idle = self.served.outstanding == 0 && self.flushing.is_empty() && self.to_flush.is_empty();
+        if self.is_shut_down && !self.is_resting && is_idle && self.is_left(None) {
             match self.is_unflushed {
                 true => self.flush(port, Flush::Rest, now),
                 false => self.keep_rest(true),
@@ -28,13 +31,26 @@ impl Subsystem {
         }
     }
 
-    /// Whether nothing is under way, and nobody uses the drive but for the host of a controller that is `shut_down`.
-    pub(crate) fn could_rest(&self, shut_down: Option<u16>) -> bool {
+    /// Whether nobody uses the drive but for the host of a controller that is `shut_down`.
+    fn is_left(&self, shut_down: Option<u16>) -> bool {
         let uses =
             |(id, live): (&u16, &Live)| shut_down != Some(*id) && live.is_storage() && live.controller.needs_power();
-        // What stands still would never end.
-        let is_idle = || self.served.outstanding == 0 && self.flushing.is_empty() && self.to_flush.is_empty();
-        is_idle() && self.chores.are_done() && !self.controllers.iter().any(uses)
+        !self.controllers.iter().any(uses)
+    }
+
+    /// Whether a controller that is shut down is the last that anybody uses the drive by, while hosts that are gone have left something
+    /// under way, or changed something that no flush covers.
+    pub(crate) fn has_more_to_end(&self, shut_down: u16) -> bool {
+        let is_quiet = self.served.outstanding == 0 && self.to_flush.is_empty() && !self.is_unflushed;
+        self.is_left(Some(shut_down)) && !is_quiet
+    }
+
+    /// Whether all hosts that use the drive shut it down, or have: then it begins nothing for itself until one of them comes again. What it
+    /// tests or erases may take hours, and goes on then.
+    pub(crate) fn is_going_to_rest(&self) -> bool {
+        let hosts = || self.controllers.values().filter(|live| live.is_storage()).map(|live| &live.controller);
+        let is_any = self.is_shut_down || hosts().any(Controller::is_shutting_down);
+        is_any && !hosts().any(|host| host.needs_power() && !host.is_shutting_down())
     }
 
     /// Somebody uses the drive, again.
@@ -66,20 +82,15 @@ impl Subsystem {
     }
 
     /// A host's command goes to the firmware as `entry` by a slot of a queue pair; so many bytes of blocks it has the drive work on without
-    /// the host. A step of one that `goes_on` is nobody who uses the drive again: a shutdown did not wait for all of it.
+    /// the host.
     pub(crate) fn begin_for_host(
         &mut self,
         now: Time,
         place: (QueueId, u16),
         namespace: u32,
         (entry, unmoved): (&Submission, Bytes),
-        goes_on: bool,
     ) {
-        if goes_on {
-            self.work();
-        } else {
-            self.wake();
-        }
+        self.wake();
         self.is_unflushed |= entry.changes_media();
         self.served.begin_for_host(now, place, namespace, entry);
         self.served.lade(place, (entry, unmoved));

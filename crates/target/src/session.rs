@@ -498,8 +498,7 @@ impl Session {
         match entry.and_then(|live| live.controller.translate(&command, &admission)) {
             Ok(entry) => {
                 let (place, given) = ((pair.id(), tag), (&entry, admission.unmoved()));
-                let goes_on = Stepping::goes_on(&pending.stepping);
-                world.subsystem.begin_for_host(world.now, place, command.namespace(), given, goes_on);
+                world.subsystem.begin_for_host(world.now, place, command.namespace(), given);
                 world.port.submit(pair, tag, entry, Moved::of(&admission));
             }
             Err(status) => {

@@ -11,8 +11,6 @@ use nvme::{Admission, Controller, Deallocation, GuardedCopy, Step, Stretch};
 pub(crate) struct Stepping {
     rest: Rest,
     step: Step,
-    /// The drive was given a step before this one.
-    goes_on: bool,
 }
 
 enum Rest {
@@ -43,7 +41,7 @@ impl Stepping {
     ) -> Option<Box<Stepping>> {
         let stepping = admission.stretch(submission).map(|stretch| {
             let step = stretch.step().expect("it has blocks");
-            Box::new(Stepping { rest: Rest::Stretch(stretch), step, goes_on: false })
+            Box::new(Stepping { rest: Rest::Stretch(stretch), step })
         });
         let (_, first) = Stepping::now(&stepping, *submission, *admission);
         port.put_zeros(pair, slot, &first);
@@ -65,7 +63,7 @@ impl Stepping {
         if admission.copies {
             let copy = controller.guarded_copy(submission, admission, &words)?;
             let step = copy.read().expect("a copy has blocks");
-            return Ok(Some(Box::new(Stepping { rest: Rest::Copy(copy), step, goes_on: false })));
+            return Ok(Some(Box::new(Stepping { rest: Rest::Copy(copy), step })));
         }
         controller.translate_ranges(submission, admission, &mut words)?;
         let Some(mut rest) = controller.deallocation(submission, admission, &words) else {
@@ -74,7 +72,7 @@ impl Stepping {
         };
         let (step, words) = rest.take_step().expect("it has ranges");
         port.put_ranges(pair, slot, &words);
-        Ok(Some(Box::new(Stepping { rest: Rest::Deallocation(rest), step, goes_on: false })))
+        Ok(Some(Box::new(Stepping { rest: Rest::Deallocation(rest), step })))
     }
 
     /// What goes to the drive next for a command: itself, or the step that it is at.
@@ -86,11 +84,6 @@ impl Stepping {
         stepping
             .as_ref()
             .map_or((submission, admission), |stepping| (stepping.step.submission, stepping.step.admission))
-    }
-
-    /// Whether the drive has begun with a command before.
-    pub(crate) fn goes_on(stepping: &Option<Box<Stepping>>) -> bool {
-        stepping.as_ref().is_some_and(|stepping| stepping.goes_on)
     }
 
     /// What is said of a command that failed: of a copy at the lowest range that is not copied whole.
@@ -115,7 +108,7 @@ impl Stepping {
         match stepping {
             None if status == Status::COMPARE_FAILURE => {
                 let Some(step) = admission.look(submission) else { return Next::Over(status, failure) };
-                *stepping = Some(Box::new(Stepping { rest: Rest::Look(failure), step, goes_on: true }));
+                *stepping = Some(Box::new(Stepping { rest: Rest::Look(failure), step }));
                 Next::Step { is_awaited: true }
             }
             Some(steps) if status.is_success() => match steps.advance(world, pair, slot) {
@@ -139,7 +132,6 @@ impl Stepping {
     /// # Errors
     /// A check of protection information that failed.
     fn advance(&mut self, world: &mut World<'_>, pair: &QueuePair, slot: u16) -> Result<bool, Fault> {
-        self.goes_on = true;
         match &mut self.rest {
             Rest::Copy(copy) if self.step.admission.opcode == Opcode::Read => {
                 let read = self.step.admission.guarded.expect("a copy that checks or makes tags");

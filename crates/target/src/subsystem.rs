@@ -445,7 +445,7 @@ impl Subsystem {
                 }
                 DeviceEvent::SelfTest { extended, namespace } => self.begin_test(port, id, extended, namespace, now),
                 DeviceEvent::SelfTestEnded => self.chores.end_test(TestResult::Ended),
-                DeviceEvent::SubsystemReset => self.reset_all(now),
+                DeviceEvent::SubsystemReset => self.reset_all(id, now),
                 // What features say is read where it is needed.
                 DeviceEvent::FeatureChanged(_) => {}
                 _ => told.push(event),
@@ -460,13 +460,20 @@ impl Subsystem {
 
     /// Resets every controller of the subsystem; those for discovery are of another. Over a fabric their I/O queues end with that, whoever
     /// asked for it. The admin queues stay, and CSTS tells there: Linux goes on with a Property Set, and would wait a minute for an answer
-    /// where there is no queue any more.
-    fn reset_all(&mut self, now: Time) {
+    /// where there is no queue any more. But that of a controller ends which was ready and had no I/O queues, unless the reset was asked
+    /// for `by` it: its host would hear of it by its next command only.
+    fn reset_all(&mut self, by: u16, now: Time) {
         self.was_reset = true;
-        for live in self.controllers.values_mut().filter(|live| live.is_storage()) {
+        let all: Vec<u16> = self.controllers.iter().filter(|(_, live)| live.is_storage()).map(|(id, _)| *id).collect();
+        for id in all {
+            // One that is disabled has nothing to stop, and may be shut down all the same.
+            self.forget_waiting(id);
+            let live = self.controllers.get_mut(&id).expect("it was found");
+            let is_unaware = id != by && live.controller.is_ready() && live.queues.is_empty();
             live.controller.on_subsystem_reset();
             live.begin_interval(now);
             self.doomed.extend(live.take_queues());
+            self.doomed.extend(is_unaware.then_some(live.admin));
         }
     }
 

@@ -316,6 +316,23 @@ impl Controller {
         if is_known { Ok(()) } else { Err(Status::INVALID_NAMESPACE) }
     }
 
+    /// What was answered before the volatile write cache was to be turned off is durable, or could not be made so: then it stays on.
+    pub fn on_settled(&mut self, command_id: u16, durable: bool) {
+        let Some(at) = self.settling.iter().position(|waiting| *waiting == command_id) else { return };
+        self.settling.swap_remove(at);
+        if durable {
+            self.features.turn_write_cache_off();
+            self.events.push_back(DeviceEvent::FeatureChanged(FeatureId::VolatileWriteCache));
+        }
+        self.end_held(command_id, 0, if durable { Status::SUCCESS } else { Status::WRITE_FAULT });
+    }
+
+    /// Whether writes may complete in volatile memory now: not once the host wants it off, though it is off only when all before is
+    /// durable.
+    pub fn write_cache_enabled(&self) -> bool {
+        self.features.value(FeatureId::VolatileWriteCache, 0) & 1 != 0 && self.settling.is_empty()
+    }
+
     /// So many queues of each kind would be granted to a host that has not said yet how many it wants, which is what it is told if it asks:
     /// where others share the queues, that changes (Base §5.27.1.5).
     pub fn offer_queues(&mut self, queues: u16) {

@@ -113,7 +113,13 @@ impl Controller {
         if submission.fuse() != Fuse::Normal || !self.may_point(submission, false) {
             return Err(Status::INVALID_FIELD);
         }
-        if self.offers(opcode) { Ok(opcode) } else { Err(Status::INVALID_OPCODE) }
+        if !self.offers(opcode) {
+            return Err(Status::INVALID_OPCODE);
+        }
+        if opcode.changes_drive() {
+            self.check_open()?;
+        }
+        Ok(opcode)
     }
 
     fn answer(&mut self, submission: &Submission, data: &[u8]) -> Result<AdminReply, Status> {

@@ -1,10 +1,11 @@
-//! Shutdowns that a host asks for together with a start or a reset.
+//! Shutdowns that a host asks for, together with a start or a reset too.
 
 use super::tests::ready_with;
 use super::*;
 use crate::ControllerSettings;
 use crate::settings::tests::example;
 use crate::spec::registers::{self, AdminQueueAttributes, Configuration};
+use crate::spec::{DataPointer, identify};
 
 const ENABLED: u32 = Configuration::ENABLE.0;
 const SHUT_DOWN: u32 = Configuration::ENABLE.with_shutdown().0;
@@ -135,4 +136,51 @@ fn a_reset_of_the_subsystem_forgets_where_the_admin_queue_lies() {
     assert_eq!(read(&controller), before);
     controller.on_subsystem_reset();
     assert_eq!(read(&controller), [0; 3]);
+}
+
+/// Also what was let pass before it, the next part of a long command say: it is not at the drive.
+#[test]
+fn nothing_has_the_drive_work_behind_a_shutdown() {
+    let mut controller = ready_with(ControllerSettings { managed_namespaces: 4, ..example() });
+    let nowhere = DataPointer::default();
+    let refused = Err(Status::ABORTED_POWER_LOSS);
+    let commands = [Submission::read(1, 0, 8, nowhere), Submission::write(1, 0, 8, nowhere), Submission::flush(1)];
+    let passed = commands.map(|command| (command, controller.admit(&command).unwrap()));
+    let told = |controller: &Controller, command| controller.recognize(&command).map(drop);
+    let (format, identify) = (Submission::format_nvm(1, 0, 0), Submission::identify(identify::CONTROLLER, 0, nowhere));
+    let admin = [format, Submission::delete_namespace(1), Submission::device_self_test(2), identify];
+    controller.write_property(registers::CC, SHUT_DOWN);
+    for is_done in [false, true] {
+        for (command, admission) in &passed {
+            assert_eq!(controller.admit(command).map(drop), refused, "{command:?}");
+            assert_eq!(controller.translate(command, admission).map(drop), refused, "{command:?}");
+        }
+        let told = admin.map(|command| told(&controller, command));
+        assert_eq!(told, [refused, refused, refused, Ok(())], "done: {is_done}");
+        controller.on_shut_down();
+    }
+    controller.write_property(registers::CC, 0);
+    controller.on_stopped();
+    controller.write_property(registers::CC, ENABLED);
+    controller.on_started();
+    assert!(commands.iter().all(|command| controller.admit(command).is_ok()) && told(&controller, format).is_ok());
+}
+
+/// Base §3.7.2: CSTS.SHST is 00b after any reset.
+#[test]
+fn a_reset_of_the_subsystem_ends_the_shutdown_of_a_controller_that_is_disabled() {
+    for is_done in [false, true] {
+        let mut controller = disabled();
+        controller.write_property(registers::CC, DISABLED_SHUT_DOWN);
+        if is_done {
+            controller.on_shut_down();
+        }
+        assert_ne!(shutdown_status(&controller), 0);
+        controller.on_subsystem_reset();
+        assert_eq!(controller.read_property(registers::CSTS), registers::CSTS_SUBSYSTEM_RESET);
+        controller.on_shut_down();
+        assert_eq!(controller.read_property(registers::CSTS), registers::CSTS_SUBSYSTEM_RESET, "nobody waits for it");
+        controller.write_property(registers::CC, DISABLED_SHUT_DOWN);
+        assert_eq!(asked(&mut controller), ["shut down", "shut down"]);
+    }
 }

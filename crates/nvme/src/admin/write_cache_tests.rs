@@ -3,7 +3,6 @@
 use super::tests::ready_with;
 use super::*;
 use crate::settings::tests::example;
-use crate::spec::registers::{self, Configuration};
 use crate::spec::{DataPointer, FeatureId, FeatureSelect};
 
 const DONE: AdminReply = AdminReply::success(0);
@@ -50,24 +49,6 @@ fn a_write_cache_that_is_turned_off_is_settled_first() {
     assert_eq!((ended(&mut controller), is_on(&mut controller)), (Some(done), false));
     assert_eq!(controller.admin(&set(0)), DONE, "it is off");
     assert_eq!(controller.admin(&set(1)), DONE);
-    assert!(!goes_through(&controller, &write));
-}
-
-/// What begins behind CC.SHN, as the next part of a long command, may be answered before the flush of the shutdown is over that does not
-/// cover it.
-#[test]
-fn whatever_comes_behind_a_shutdown_goes_through() {
-    let mut controller = managed();
-    let write = Submission::write(1, 8, 8, DataPointer::default());
-    assert!(!goes_through(&controller, &write));
-    controller.write_property(registers::CC, Configuration::ENABLE.with_shutdown().0);
-    assert!(goes_through(&controller, &write) && is_on(&mut controller), "the cache is not turned off");
-    controller.on_shut_down();
-    assert!(goes_through(&controller, &write), "nor is anything left in it when power may go");
-    controller.write_property(registers::CC, 0);
-    controller.on_stopped();
-    controller.write_property(registers::CC, Configuration::ENABLE.0);
-    controller.on_started();
     assert!(!goes_through(&controller, &write));
 }
 

@@ -107,6 +107,12 @@ impl AdminOpcode {
         }
     }
 
+    /// Whether the command has the drive work, or changes what namespaces there are.
+    pub const fn changes_drive(self) -> bool {
+        use AdminOpcode::*;
+        matches!(self, NamespaceManagement | NamespaceAttachment | FormatNvm | DeviceSelfTest)
+    }
+
     /// Bytes that the host asks for with a command of the code; none with most. It gets as many, zeroes after what there is.
     pub const fn asks_for(submission: &Submission) -> u64 {
         match submission.opcode() {

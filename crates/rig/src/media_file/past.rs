@@ -7,17 +7,19 @@
 //! The sum is over all that follows it. Behind the seed lies what controllers and self-tests have told:
 //!
 //! ```text
-//! sum 8 | errors 8 | extended self-test under way: 0, or 1 and what it reads 8 | results of self-tests, the newest first, 16 each:
+//! sum 8 | errors 8 | extended self-test under way 8 | results of self-tests, the newest first, 16 each:
 //!                                       code 1, type of a status 1, its code 1, whether there is one 1, namespace 4 | hours 8
 //! ```
-//! Zeros where builds before this record served it: nothing of it is known.
+//! Of the test under way bits 32:0 are 0 where there is none, else 1 and what it reads; bits 42:33 the namespace that it is at, and
+//! bits 63:43 how many pieces of that are read. Builds before these left zeros there, and began it again. Zeros throughout where builds
+//! before this record served it: nothing of it is known.
 
 use super::{HEADER_BYTES, MediaFile, MediaFileError, seed, sum, switch};
 use crate::hardware::MediaCounts;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
-use target::{Lifetime, SelfTestRecord, SelfTests, TESTS_KEPT};
+use target::{Lifetime, SelfTestRecord, SelfTestUnderWay, SelfTests, TESTS_KEPT};
 
 /// Behind the power cycles, in the same sector.
 const AT: u64 = switch::AT + 32;
@@ -65,10 +67,22 @@ fn decode(words: [u64; WORDS]) -> Past {
     Past { lifetime, media: MediaCounts { programs, reads, uncorrectable, retries, ..MediaCounts::default() } }
 }
 
+/// One that is farther than there is room to say begins again.
+fn encode_test(test: SelfTestUnderWay) -> u64 {
+    let SelfTestUnderWay { asked, namespace, read } = test;
+    let (namespace, read) = if namespace < 1 << 10 && read < 1 << 21 { (namespace, read) } else { (0, 0) };
+    (1 + u64::from(asked)) | u64::from(namespace) << 33 | u64::from(read) << 43
+}
+
+fn decode_test(word: u64) -> Option<SelfTestUnderWay> {
+    let asked = (word & ((1 << 33) - 1)).checked_sub(1)? as u32;
+    Some(SelfTestUnderWay { asked, namespace: (word >> 33) as u32 & 0x3ff, read: (word >> 43) as u32 })
+}
+
 fn encode_told(lifetime: &Lifetime) -> [u64; TOLD_WORDS] {
     let SelfTests { results, under_way } = lifetime.tests;
     let mut words = [0; TOLD_WORDS];
-    (words[0], words[1]) = (lifetime.errors, under_way.map_or(0, |asked| 1 + u64::from(asked)));
+    (words[0], words[1]) = (lifetime.errors, under_way.map_or(0, encode_test));
     for (place, SelfTestRecord { code, hours, failed }) in words[2..].chunks_exact_mut(2).zip(results) {
         let (namespace, [kind, status]) = failed.unwrap_or_default();
         let said = u64::from(u32::from_le_bytes([code, kind, status, failed.is_some().into()]));
@@ -78,7 +92,7 @@ fn encode_told(lifetime: &Lifetime) -> [u64; TOLD_WORDS] {
 }
 
 fn decode_told(words: [u64; TOLD_WORDS]) -> (u64, SelfTests) {
-    let mut tests = SelfTests { under_way: words[1].checked_sub(1).map(|asked| asked as u32), ..SelfTests::default() };
+    let mut tests = SelfTests { under_way: decode_test(words[1]), ..SelfTests::default() };
     for (result, place) in tests.results.iter_mut().zip(words[2..].chunks_exact(2)) {
         let [code, kind, status, has_failed] = (place[0] as u32).to_le_bytes();
         let failed = (has_failed != 0).then_some(((place[0] >> 32) as u32, [kind, status]));
@@ -123,5 +137,28 @@ impl MediaFile {
     fn put_record(&self, words: &[u64], at: u64) -> io::Result<()> {
         let record: Vec<u8> = [sum(words)].iter().chain(words).flat_map(|word| word.to_le_bytes()).collect();
         self.file.write_all_at(&record, at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_far_a_self_test_is_comes_back() {
+        for asked in [0, 1, u32::MAX] {
+            for (namespace, read) in [(0, 0), (1, 1), (1023, (1 << 21) - 1)] {
+                let test = SelfTestUnderWay { asked, namespace, read };
+                assert_eq!(decode_test(encode_test(test)), Some(test));
+            }
+            let began = SelfTestUnderWay { asked, namespace: 0, read: 0 };
+            assert_eq!(decode_test(1 + u64::from(asked)), Some(began), "a build before said no more");
+        }
+        assert_eq!(decode_test(0), None);
+        for (namespace, read) in [(1024, 0), (1, 1 << 21)] {
+            let far = SelfTestUnderWay { asked: 1, namespace, read };
+            let again = SelfTestUnderWay { asked: 1, namespace: 0, read: 0 };
+            assert_eq!(decode_test(encode_test(far)), Some(again));
+        }
     }
 }

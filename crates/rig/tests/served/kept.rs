@@ -1,17 +1,17 @@
 //! A drive whose pages a file keeps: served again it has what it had, and a file that is not its own is refused by name.
 
+use crate::Serving;
 use crate::conversations::{NOWHERE, discovered_by, log, read, write};
 use crate::initiator::{Host, Payload};
 use crate::namespaces::wait_for_test;
-use crate::{PATIENCE, Serving};
 use nvme::spec::log_page::{self, EnduranceGroupPage, HealthPage, OcpHealthPage};
-use nvme::spec::{DsmRange, Opcode, Submission};
+use nvme::spec::{DsmRange, Opcode, Status, Submission};
 use rig::{BuildError, Service, ServiceError, SessionError};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A file name that no other test of this process or another has.
 pub(crate) struct Scratch(pub(crate) PathBuf);
@@ -44,7 +44,7 @@ pub(crate) fn refusal(serving: Serving) -> String {
 }
 
 /// What the pages of a round hold.
-fn pattern(round: u64, page: u64) -> Vec<u8> {
+pub(crate) fn pattern(round: u64, page: u64) -> Vec<u8> {
     (0..4096u64).map(|at| (at * 31 + round * 7 + page * 13) as u8).collect()
 }
 
@@ -188,7 +188,7 @@ fn the_count_of_errors_and_results_of_self_tests_are_kept_with_the_pages() {
 }
 
 /// How often the drive of a copy of a file was not switched off before it lost its power: the copy is what a killed process leaves.
-fn unsafe_shutdowns_of_a_copy(file: &Path) -> u128 {
+pub(crate) fn unsafe_shutdowns_of_a_copy(file: &Path) -> u128 {
     let copy = Scratch::new("shut-down-copy");
     std::fs::copy(file, &copy.0).expect("room for a copy");
     let running = serving("deepflash", &copy.0).start();
@@ -213,8 +213,15 @@ fn power_that_goes_after_a_shutdown_is_no_unsafe_one() {
     after("one uses it still", 1);
     second.shut_down();
     after("both have shut it down", 0);
-    second.queues[0].done(write(16, 8), Payload::Send(&pattern(1, 2)));
-    after("a command came after that", 1);
+    let late = second.queues[0].command(write(16, 8), Payload::Send(&pattern(1, 2))).0;
+    assert_eq!(late.status().with_more(false), Status::ABORTED_POWER_LOSS);
+    after("a command came after that", 0);
+    assert_eq!(log(&mut second.admin, log_page::HEALTH, 512).len(), 512);
+    after("somebody has looked at it", 0);
+    second.disable();
+    after("disabled after the shutdown", 0);
+    second.enable(&running.host("second"));
+    after("enabled again", 1);
     second.disable();
     after("disabled without a shutdown", 1);
     let mut third = running.host("third").attach();
@@ -228,48 +235,6 @@ fn power_that_goes_after_a_shutdown_is_no_unsafe_one() {
     after("another has enabled it", 1);
     running.end();
     after("it was ended", 0);
-}
-
-/// What a host has outstanding when it shuts down ends before the drive stands still.
-#[test]
-fn a_shutdown_with_reads_under_way_ends_and_so_does_the_reset_behind_it() {
-    const SLOW: &[&str] =
-        &["device.timing.read_lsb_us=100000", "device.timing.read_msb_us=100000", "cache.size_bytes=64KiB"];
-    let scratch = Scratch::new("shut-down-reading");
-    let running = Serving { set: SLOW, ..serving("deepflash", &scratch.0) }.start();
-    let mut host = running.host("host").attach();
-    for page in 0..64 {
-        host.queues[0].done(write(page * 8, 8), Payload::Send(&pattern(1, page)));
-    }
-    // Nothing is left to be flushed: the reads take longer.
-    host.queues[0].done(Submission::flush(1), Payload::None);
-    for page in 0..16 {
-        host.queues[0].send(read(page * 8, 8), &Payload::Receive(4096));
-    }
-    host.shut_down();
-    host.disable();
-    assert_eq!(unsafe_shutdowns_of_a_copy(&scratch.0), 0);
-    drop(host);
-    running.end();
-}
-
-/// A shutdown waits for the part of a long command that the drive has. When all of it is over power may go as well.
-#[test]
-fn a_command_of_many_parts_that_outlasts_a_shutdown_leaves_the_drive_shut_down() {
-    let scratch = Scratch::new("shut-down-long");
-    let running = serving("deepflash", &scratch.0).start();
-    let mut host = running.host("host").attach();
-    let range = DsmRange { attributes: 0, blocks: 32_768, slba: 0 }.encode();
-    let ranges: Vec<u8> = range.repeat(256).into_iter().flat_map(u64::to_le_bytes).collect();
-    let long = Submission::dataset_management(1, 256, NOWHERE).with_dword(11, 4);
-    host.queues[0].send(long, &Payload::Send(&ranges));
-    host.shut_down();
-    let began = Instant::now();
-    while unsafe_shutdowns_of_a_copy(&scratch.0) > 0 {
-        assert!(began.elapsed() < PATIENCE, "the file never says that power may go");
-    }
-    drop(host);
-    running.end();
 }
 
 /// A file that changes after it was brought to the medium would be there in part where the machine stops.

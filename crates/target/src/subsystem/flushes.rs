@@ -17,7 +17,8 @@ pub(crate) struct Settling {
 pub(crate) enum Flush {
     /// A host shuts its controller down.
     ShutDown(u16),
-    /// The same, once more: nobody else uses the drive, and hosts that are gone have changed something that the first did not cover.
+    /// The same, once more: nobody else uses the drive, and hosts that are gone have left something under way or changed something that the
+    /// first did not cover.
     ShutDownAgain(u16),
     /// A host has turned its volatile write cache off.
     Settle(Settling),
@@ -89,8 +90,8 @@ impl Subsystem {
         for flush in std::mem::take(&mut self.flushing) {
             match flush {
                 // It is told when power may go. That is once more at most: it does not wait for whoever comes and goes meanwhile.
-                Flush::ShutDown(id) if is_durable && self.is_unflushed && self.could_rest(Some(id)) => {
-                    self.to_flush.insert(Flush::ShutDownAgain(id));
+                Flush::ShutDown(id) if is_durable && self.has_more_to_end(id) => {
+                    self.to_settle.insert(Flush::ShutDownAgain(id));
                 }
                 Flush::ShutDown(id) | Flush::ShutDownAgain(id) => self.on_shut_down(port, id, is_durable, now),
                 Flush::Settle(Settling { controller, command_id }) => {
@@ -104,7 +105,7 @@ impl Subsystem {
                 Flush::Nobody => {}
             }
         }
-        self.begin_flush(port, now);
+        self.settle(port, now);
     }
 
     /// What a controller's host wrote before it shut it down is durable, or cannot be made so.

@@ -21,8 +21,12 @@ fn at(seconds: u64) -> Time {
 
 /// A controller of a host with such a timeout, before a drive that never answers: CC is written at these seconds.
 fn controller(keep_alive_ms: u32, writes: &[(u64, u32)]) -> (Subsystem, Port, u16) {
+    controller_of(settings(), keep_alive_ms, writes)
+}
+
+fn controller_of(like: ControllerSettings, keep_alive_ms: u32, writes: &[(u64, u32)]) -> (Subsystem, Port, u16) {
     let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
-    let mut subsystem = Subsystem::new(open_to_all(settings()), &mut port);
+    let mut subsystem = Subsystem::new(open_to_all(like), &mut port);
     let new = NewController { keep_alive_ms, ..NewController::default() };
     let id = subsystem.create(new, Time::ZERO).expect("there is room");
     for (seconds, value) in writes {
@@ -75,8 +79,8 @@ fn a_command_within_an_interval_begins_another_at_its_end() {
 fn a_reset_of_the_subsystem_gives_every_host_two_minutes() {
     let (mut subsystem, mut port, other) = controller(0, &[(50, ENABLED)]);
     let id = subsystem.create(NewController::default(), at(60)).expect("there is room");
+    subsystem.controllers.get_mut(&other).expect("it lives").queues.insert(1, 7);
     let live = subsystem.controllers.get_mut(&id).expect("it lives");
-    live.queues.insert(1, 7);
     live.controller.write_property(registers::NSSR, registers::NSSR_SIGNATURE);
     subsystem.obey(&mut port, id, at(170));
     assert_eq!(subsystem.doomed, [7], "the admin queues stay");
@@ -84,12 +88,26 @@ fn a_reset_of_the_subsystem_gives_every_host_two_minutes() {
     assert!([id, other].iter().all(|id| !subsystem.controllers.contains_key(id)));
 }
 
+/// Nothing else would tell it so before it asks for something; who has just come has nothing to lose.
+#[test]
+fn a_host_without_queues_hears_of_a_reset_of_the_subsystem_by_the_end_of_its_admin_queue() {
+    let (mut subsystem, mut port, id) = controller(0, &[(1, ENABLED)]);
+    for (admin, is_enabled) in [(8, true), (9, false)] {
+        let new = NewController { admin, ..NewController::default() };
+        let other = subsystem.create(new, at(1)).expect("there is room");
+        configure(&mut subsystem, &mut port, other, if is_enabled { ENABLED } else { DISABLED });
+    }
+    let live = subsystem.controllers.get_mut(&id).expect("it lives");
+    live.controller.write_property(registers::NSSR, registers::NSSR_SIGNATURE);
+    subsystem.obey(&mut port, id, at(2));
+    assert_eq!(subsystem.doomed, [8]);
+}
+
 #[test]
 fn a_shutdown_takes_as_long_as_it_takes_and_then_the_host_has_two_minutes_to_see_it() {
     let (mut subsystem, mut port, id) = controller(1_000, &[(5, ENABLED), (6, SHUT_DOWN)]);
     assert_eq!((subsystem.expire(at(1_000)), subsystem.next_expiry()), (0, None));
-    let completion = Completion::new(0, 0, QueueId(1), 0, false, Status::SUCCESS);
-    subsystem.on_flushed(&mut port, at(1_000), &completion);
+    assert!(flushed_at(&mut subsystem, &mut port, at(1_000)));
     let status = subsystem.controllers[&id].controller.read_property(registers::CSTS);
     assert_eq!(status, registers::CSTS_READY | registers::CSTS_SHUT_DOWN);
     assert_eq!([1_119, 1_120].map(|seconds| subsystem.expire(at(seconds))), [0, 1]);
@@ -114,18 +132,22 @@ fn configure(subsystem: &mut Subsystem, port: &mut Port, id: u16, value: u32) {
 
 /// The flush that is under way ends well; whether there was one.
 fn flushed(subsystem: &mut Subsystem, port: &mut Port) -> bool {
+    flushed_at(subsystem, port, at(2))
+}
+
+fn flushed_at(subsystem: &mut Subsystem, port: &mut Port, now: Time) -> bool {
     let Some(slot) = subsystem.flush_slot.take() else { return false };
     let completion = Completion::new(0, 0, subsystem.own.id(), slot, false, Status::SUCCESS);
     subsystem.own.give_back(slot);
-    subsystem.served.end(at(2), subsystem.own.id(), Opcode::Flush, &completion);
-    subsystem.on_flushed(port, at(2), &completion);
+    subsystem.served.end(now, subsystem.own.id(), Opcode::Flush, &completion);
+    subsystem.on_flushed(port, now, &completion);
     true
 }
 
-/// A write goes to the drive by a slot of a host's pair, or a part of one that goes on.
-fn begin_write(subsystem: &mut Subsystem, slot: u16, goes_on: bool) {
+/// A write goes to the drive by a slot of a host's pair.
+fn begin_write(subsystem: &mut Subsystem, slot: u16) {
     let write = Submission::write(1, 0, 8, DataPointer::default());
-    subsystem.begin_for_host(at(2), (QueueId(2), slot), 1, (&write, Bytes(0)), goes_on);
+    subsystem.begin_for_host(at(2), (QueueId(2), slot), 1, (&write, Bytes(0)));
 }
 
 /// It is over.
@@ -177,7 +199,7 @@ fn nothing_rests_before_what_came_during_a_shutdown_is_durable() {
     };
     configure(&mut subsystem, &mut port, second, ENABLED);
     configure(&mut subsystem, &mut port, first, SHUT_DOWN);
-    begin_write(&mut subsystem, 0, false);
+    begin_write(&mut subsystem, 0);
     end_write(&mut subsystem, 0);
     flushed(&mut subsystem, &mut port);
     subsystem.end(second);
@@ -190,23 +212,23 @@ fn nothing_rests_before_what_came_during_a_shutdown_is_durable() {
     assert!(subsystem.flush_slot.is_none(), "nothing has come since");
 }
 
-/// The next part of a long command begins as the last one ends, just before the flush that waited for it.
+/// A host is gone, and what it had under way is not over as the flush of another's shutdown ends.
 #[test]
-fn nothing_rests_before_what_was_under_way_as_the_flush_began_is_durable() {
-    let (mut subsystem, mut port, id) = controller(0, &[(1, ENABLED)]);
+fn the_last_host_waits_for_what_others_have_left_under_way() {
+    let (mut subsystem, mut port, first) = controller(0, &[(1, ENABLED)]);
+    let second = subsystem.create(NewController::default(), at(1)).expect("there is room");
     let calls = calls_to_keep(&mut subsystem, |_| true);
-    begin_write(&mut subsystem, 0, false);
-    configure(&mut subsystem, &mut port, id, SHUT_DOWN);
-    assert!(subsystem.flush_slot.is_none(), "it waits for the first part");
-    end_write(&mut subsystem, 0);
-    begin_write(&mut subsystem, 0, true);
-    subsystem.reap(&mut port, at(2));
-    assert!(flushed(&mut subsystem, &mut port), "it waits for no other");
-    assert_eq!(shutdown_status(&subsystem, id), registers::CSTS_SHUT_DOWN);
-    end_write(&mut subsystem, 0);
-    subsystem.reap(&mut port, at(3));
-    assert_eq!(calls.lock().expect("nobody panics with it").len(), 0, "the second part is in the buffer");
+    configure(&mut subsystem, &mut port, second, ENABLED);
+    configure(&mut subsystem, &mut port, first, SHUT_DOWN);
+    begin_write(&mut subsystem, 0);
+    subsystem.end(second);
     assert!(flushed(&mut subsystem, &mut port));
+    assert!(subsystem.flush_slot.is_none(), "the next one waits");
+    assert_eq!(shutdown_status(&subsystem, first), registers::CSTS_SHUTTING_DOWN);
+    end_write(&mut subsystem, 0);
+    subsystem.reap(&mut port, at(2));
+    assert!(flushed(&mut subsystem, &mut port));
+    assert_eq!(shutdown_status(&subsystem, first), registers::CSTS_SHUT_DOWN);
     assert_eq!(*calls.lock().expect("nobody panics with it"), [true]);
 }
 
@@ -218,10 +240,10 @@ fn the_last_host_hears_that_power_may_go_when_that_is_so() {
     let come = |subsystem: &mut Subsystem, port: &mut Port, slot| {
         let other = subsystem.create(NewController::default(), at(1)).expect("there is room");
         configure(subsystem, port, other, ENABLED);
-        begin_write(subsystem, slot, false);
+        begin_write(subsystem, slot);
         other
     };
-    begin_write(&mut subsystem, 0, false);
+    begin_write(&mut subsystem, 0);
     configure(&mut subsystem, &mut port, first, SHUT_DOWN);
     let second = come(&mut subsystem, &mut port, 1);
     end_write(&mut subsystem, 0);
@@ -241,19 +263,68 @@ fn the_last_host_hears_that_power_may_go_when_that_is_so() {
     assert_eq!(*calls.lock().expect("nobody panics with it"), [true]);
 }
 
+/// It asks anew behind the reset, and the flush that is under way then is not for that.
+#[test]
+fn a_reset_of_the_subsystem_forgets_the_shutdown_of_a_controller_that_is_disabled() {
+    let (mut subsystem, mut port, first) = controller(0, &[]);
+    let second = subsystem.create(NewController::default(), at(1)).expect("there is room");
+    configure(&mut subsystem, &mut port, second, ENABLED);
+    configure(&mut subsystem, &mut port, first, SHUT_DOWN & !1);
+    let live = subsystem.controllers.get_mut(&second).expect("it lives");
+    live.controller.write_property(registers::NSSR, registers::NSSR_SIGNATURE);
+    subsystem.obey(&mut port, second, at(2));
+    assert_eq!(shutdown_status(&subsystem, first), registers::CSTS_SUBSYSTEM_RESET);
+    configure(&mut subsystem, &mut port, first, SHUT_DOWN & !1);
+    assert!(flushed(&mut subsystem, &mut port), "that of before");
+    let reset = registers::CSTS_SUBSYSTEM_RESET;
+    assert_eq!(shutdown_status(&subsystem, first), reset | registers::CSTS_SHUTTING_DOWN);
+    assert!(flushed(&mut subsystem, &mut port));
+    assert_eq!(shutdown_status(&subsystem, first), reset | registers::CSTS_SHUT_DOWN);
+}
+
+/// A host shuts down while an extended self-test runs, which would take longer than it waits: the test goes on when a host comes.
+#[test]
+fn what_the_drive_does_for_its_hosts_waits_until_one_comes_again() {
+    let mut like = settings();
+    like.namespaces[0].blocks = 1 << 20;
+    let (mut subsystem, mut port, id) = controller_of(like, 0, &[(1, ENABLED)]);
+    let calls = calls_to_keep(&mut subsystem, |_| true);
+    let slot = subsystem.own.take_slot().expect("nothing is under way");
+    subsystem.own.give_back(slot);
+    let begin = subsystem.administer(id, &Submission::device_self_test(2), &[], at(1));
+    assert_eq!(begin, AdminReply::Complete { result: 0, status: Status::SUCCESS });
+    subsystem.obey(&mut port, id, at(1));
+    configure(&mut subsystem, &mut port, id, SHUT_DOWN);
+    assert!(subsystem.flush_slot.is_none() && !subsystem.chores.is_idle(), "it waits for the step that is under way");
+    subsystem.own.give_back(slot);
+    let verified = Completion::new(0, 0, subsystem.own.id(), slot, false, Status::SUCCESS);
+    subsystem.on_chore(&verified, at(2));
+    subsystem.reap(&mut port, at(2));
+    assert!(subsystem.chores.is_idle() && flushed(&mut subsystem, &mut port));
+    assert_eq!(shutdown_status(&subsystem, id), registers::CSTS_SHUT_DOWN);
+    assert_eq!(*calls.lock().expect("nobody panics with it"), [true]);
+    subsystem.end(id);
+    subsystem.reap(&mut port, at(3));
+    assert!(subsystem.chores.is_idle(), "power may go");
+    let id = subsystem.create(NewController::default(), at(3)).expect("there is room");
+    configure(&mut subsystem, &mut port, id, ENABLED);
+    subsystem.reap(&mut port, at(3));
+    assert!(!subsystem.chores.is_idle() && !subsystem.is_resting);
+}
+
 /// Who goes on writing keeps nobody waiting.
 #[test]
 fn a_shutdown_is_complete_however_busy_another_host_is() {
     let (mut subsystem, mut port, first) = controller(0, &[(1, ENABLED)]);
     let second = subsystem.create(NewController::default(), at(1)).expect("there is room");
     configure(&mut subsystem, &mut port, second, ENABLED);
-    begin_write(&mut subsystem, 0, false);
+    begin_write(&mut subsystem, 0);
     configure(&mut subsystem, &mut port, first, SHUT_DOWN);
-    begin_write(&mut subsystem, 1, false);
+    begin_write(&mut subsystem, 1);
     end_write(&mut subsystem, 0);
     subsystem.reap(&mut port, at(2));
     end_write(&mut subsystem, 1);
-    begin_write(&mut subsystem, 0, false);
+    begin_write(&mut subsystem, 0);
     assert!(flushed(&mut subsystem, &mut port));
     assert_eq!(shutdown_status(&subsystem, first), registers::CSTS_SHUT_DOWN);
 }

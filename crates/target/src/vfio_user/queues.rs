@@ -282,10 +282,9 @@ impl Function {
             Ok(entry) => {
                 // The pages are those of the command that was admitted last, which is this one.
                 let moved = if flight.lent.is_some() { Moved::Pages(&self.pages) } else { Moved::of(&admission) };
-                let goes_on = Stepping::goes_on(&flight.stepping);
                 queue.flights[usize::from(slot)] = Some(flight);
                 let (place, given) = ((queue.pair.id(), slot), (&entry, admission.unmoved()));
-                world.subsystem.begin_for_host(world.now, place, submission.namespace(), given, goes_on);
+                world.subsystem.begin_for_host(world.now, place, submission.namespace(), given);
                 world.port.submit(&mut queue.pair, slot, entry, moved);
                 None
             }
