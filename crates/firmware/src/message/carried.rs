@@ -29,6 +29,8 @@ pub enum PageOperation {
     VerifyUnmarked,
     /// It and pages behind it are deallocated together: a tombstone is left of all of them.
     Bury,
+    /// It was just deallocated with others and is in the cache: once flash says that it is gone it is zeros there, and clean.
+    Wipe,
     /// It is brought to flash, and stays in the cache.
     Clean,
     /// It passes when every page that was to be programmed before it is programmed: the end of a Flush.
@@ -41,7 +43,7 @@ impl PageOperation {
     /// Whether the page may hold something else afterwards.
     pub(crate) fn changes(self) -> bool {
         use PageOperation::*;
-        matches!(self, Write | Zero | CompareAndWrite | Spoil | Deposit | Bury)
+        matches!(self, Write | Zero | CompareAndWrite | Spoil | Deposit | Bury | Wipe)
     }
 
     /// Whether the page is to be on flash when a command with force unit access is answered: not that which a Copy reads.
@@ -105,7 +107,7 @@ pub struct SubRequest {
     pub of: u32,
     /// What it will find on its cacheline; none where it passes all of them.
     pub roadbook: Option<Roadbook>,
-    /// From FTL on: where the page is to be read, or [`NOWHERE`].
+    /// From FTL on: where the page is to be read, or where the tombstone of one that is wiped has to be programmed; or [`NOWHERE`].
     pub read: Ppn,
     /// From FTL on: where the victim is to be programmed, or [`NOWHERE`].
     pub write: Ppn,

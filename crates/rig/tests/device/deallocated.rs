@@ -118,6 +118,43 @@ fn what_is_deallocated_in_the_buffer_is_not_written() {
     }
 }
 
+/// Pages that are deallocated together are not written as zeros in any cache, whether they were read or written there: flash says once
+/// that they are gone.
+#[test]
+fn pages_that_are_deallocated_together_in_a_cache_are_not_written_as_zeros() {
+    const TOGETHER: u64 = 16;
+    for &architecture in ARCHITECTURES {
+        let device = Small { architecture, fill: Fill::Sequential, ..Small::default() }.device();
+        // Half of the cache.
+        let pages = device.settings.cache.size.0 / 4096 / 2;
+        let phase = |name: &str, reads: f64, others: Others| {
+            let together = if others.deallocate > 0.0 { TOGETHER } else { 1 };
+            let mut recipe = Recipe::fixed(name, Pattern::Sequential { streams: Some(1) }, reads, 4096 * together);
+            recipe.others = others;
+            let source = recipe.source(&Parameters::new(pages * 8, 1)).expect("a drawable workload");
+            let ios = if others.flush > 0.0 { 1 } else { pages / together };
+            Phase { ios: Some(ios), ..Phase::new(name, Box::new(source), Pace::Closed) }
+        };
+        let none = Others::default();
+        let (trim, flush) = (Others { deallocate: 1.0, ..none }, Others { flush: 1.0, ..none });
+        let phases = vec![
+            phase("read", 1.0, none),
+            phase("trim", 0.0, trim),
+            phase("flush", 0.0, flush),
+            phase("write", 0.0, none),
+            phase("trim", 0.0, trim),
+            phase("again", 0.0, trim),
+            phase("flush", 0.0, flush),
+        ];
+        let mut session = Session::new(&device, "small", processor(), 1, phases, 0).expect("it can be built");
+        let name = architecture.name();
+        let programs = [(); 7].map(|()| next(&mut session, name).flash.map_or(0, |flash| flash.programs));
+        // A tombstone for each TRANS thread; and checkpoints.
+        let most = pages / TOGETHER * u64::from(device.settings.parts.trans) + 16;
+        assert!(programs.iter().sum::<u64>() <= most, "{name}: {programs:?} pages written, at most {most}");
+    }
+}
+
 /// Random reads from every worker, and before those of the first a request for half of the drive.
 struct Behind {
     first: Option<Io>,

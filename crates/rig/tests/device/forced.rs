@@ -3,8 +3,9 @@
 use crate::small::{Small, processor};
 use firmware::architecture::{ARCHITECTURES, Architecture};
 use host::{Pace, Phase, PowerCuts};
-use rig::{Device, Session};
-use workload::{Others, Parameters, Pattern, Recipe};
+use rig::{Device, Fill, Session};
+use units::Lba;
+use workload::{Io, IoKind, Others, Parameters, Pattern, Recipe, Source};
 
 /// The buffer has room for as many.
 const PAGES: u64 = 64;
@@ -52,5 +53,33 @@ fn what_is_read_with_force_unit_access_is_on_flash_then() {
             // Only a checkpoint may write then.
             assert!(programs[2] < 16, "{name}: {programs:?} pages written, of which the last were on flash");
         }
+    }
+}
+
+/// Requests in their order.
+struct Told(std::vec::IntoIter<Io>);
+
+impl Source for Told {
+    fn next_io(&mut self) -> Option<Io> {
+        self.0.next()
+    }
+}
+
+/// A read with force unit access promises what was written before it. Zeros that a Deallocate under way will leave are found only when
+/// flash says so: if the power failed before, older pages would be there again.
+#[test]
+fn what_is_being_deallocated_is_read_with_force_unit_access_when_flash_says_so() {
+    for &architecture in ARCHITECTURES {
+        let mut device = device(architecture, 1);
+        device.precondition.fill = Fill::Sequential;
+        let io = |kind, page: u64, pages: u32| Io { kind, lba: Lba(page * 8), sectors: pages * 8, device: 0, at: None };
+        let reads = (0..15).map(|page| io(IoKind::Read, page, 1));
+        let ios: Vec<Io> = [io(IoKind::Deallocate, 0, 15)].into_iter().chain(reads).collect();
+        let behind = Phase { ios: Some(16), ..Phase::new("behind", Box::new(Told(ios.into_iter())), Pace::Closed) };
+        let phases = vec![pass("write", 0.0, 0.0), behind];
+        let mut session = Session::new(&device, "small", processor(), 1, phases, 0).expect("it can be built");
+        let [_, behind] = [(); 2].map(|()| session.next_phase().expect("a phase").expect("it holds"));
+        let (latency, program) = (behind.read.latency.expect("they were answered"), device.timing.program[0]);
+        assert!(latency.p50 > program.secs_f64() * 1e9, "{}: {latency:?}", architecture.name());
     }
 }

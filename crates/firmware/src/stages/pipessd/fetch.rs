@@ -43,6 +43,8 @@ pub(crate) struct Fetcher {
     sent: u32,
     /// The page that the first was at, where it is to be brought to flash as well.
     through: Option<Lpn>,
+    /// Of the pages that the first buried last, those that were not looked for in the lines yet.
+    buried: Range<u32>,
     /// The next line that a flush looks at.
     flush: u32,
     free: Vec<u16>,
@@ -73,6 +75,7 @@ impl Fetcher {
             of: None,
             sent: 0,
             through: None,
+            buried: 0..0,
             flush: 0,
             free: (0..pipeline.slots() as u16).rev().collect(),
             head: 0,
@@ -207,13 +210,15 @@ impl Fetcher {
         let request = self.commands.front().expect("the caller looked");
         let flushes = request.opcode == Opcode::Flush && request.is_good();
         if let Some(lpn) = self.through.take() {
-            self.bring_to_flash(turn, slot, lpn);
+            self.leave_clean(turn, slot, PageOperation::Clean, lpn);
+        } else if let Some(lpn) = self.next_buried(turn) {
+            self.leave_clean(turn, slot, PageOperation::Wipe, lpn);
         } else if flushes && let Some((lpn, next)) = self.pilot.next_dirty(self.flush) {
             self.flush = next;
-            self.bring_to_flash(turn, slot, lpn);
+            self.leave_clean(turn, slot, PageOperation::Clean, lpn);
         } else if flushes {
             self.send_fence(turn, slot);
-        } else if let Some(pages) = self.next_burial(turn) {
+        } else if let Some(pages) = self.next_burial() {
             self.bury(turn, slot, pages);
         } else {
             self.send_page(turn, slot);
@@ -243,28 +248,28 @@ impl Fetcher {
         }
     }
 
-    /// The pages that the first command takes off the map whole next and of which nothing will be in the cache, if there are several.
-    /// What is there becomes zeros there.
-    fn next_burial(&mut self, turn: &mut Turn<'_>) -> Option<Range<u32>> {
+    /// The pages that the first command takes off the map whole next, if there are several.
+    fn next_burial(&self) -> Option<Range<u32>> {
         let whole = self.commands[0].whole_pages(&self.drive);
-        if whole.len() < 2 || self.tables.groups.is_read_only() {
-            return None;
-        }
-        let is_free = |page: &u32| {
-            turn.spend(Work::LookUpTag);
-            !self.pilot.holds(Lpn(*page))
-        };
-        let count = whole.clone().take_while(is_free).count() as u32;
-        (count > 1).then_some(whole.start..whole.start + count)
+        (whole.len() > 1 && !self.tables.groups.is_read_only()).then_some(whole)
     }
 
     /// Sends pages on their way that are deallocated together. They pass all lines: what the cache gave away of them before is ahead of
-    /// them at FTL, and has lower numbers.
+    /// them at FTL, and has lower numbers. What will be in lines is wiped there before anything else is sent to them.
     fn bury(&mut self, turn: &mut Turn<'_>, slot: u16, pages: Range<u32>) {
         self.commands[0].go_to(&self.drive, &self.tables.lists, pages.end);
         let operation = PageOperation::Bury;
         let sectors = [0, (pages.len() - 1) as u8];
         turn.send(self.ways.ftl, SubRequest { operation, sectors, ..self.blank(slot, Lpn(pages.start), None) });
+        self.buried = pages;
+    }
+
+    /// The next of the pages buried last that will be in a line.
+    fn next_buried(&mut self, turn: &mut Turn<'_>) -> Option<Lpn> {
+        self.buried.by_ref().map(Lpn).find(|&lpn| {
+            turn.spend(Work::LookUpTag);
+            self.pilot.holds(lpn)
+        })
     }
 
     /// The drive takes no more writes: the first command fails at a page, which only Post hears of.
@@ -347,13 +352,13 @@ impl Fetcher {
         place.listed_at(kept)
     }
 
-    /// Sends a dirty page on.
-    fn bring_to_flash(&mut self, turn: &mut Turn<'_>, slot: u16, lpn: Lpn) {
+    /// Sends the page of a line that is clean afterwards: it is brought to flash, or is one of those that were buried.
+    fn leave_clean(&mut self, turn: &mut Turn<'_>, slot: u16, operation: PageOperation, lpn: Lpn) {
         turn.spend(Work::LookUpTag);
         let guided = Some(self.pilot.guide(lpn, Leaves::Clean));
         self.tell(turn, lpn, guided);
-        let sub = SubRequest { operation: PageOperation::Clean, ..self.blank(slot, lpn, guided) };
-        turn.send(self.ways.ftl, sub);
+        let sectors = [0, self.drive.sectors_per_page() as u8];
+        turn.send(self.ways.ftl, SubRequest { operation, sectors, ..self.blank(slot, lpn, guided) });
     }
 
     fn send_nothing(&mut self, turn: &mut Turn<'_>, slot: u16) {

@@ -197,8 +197,8 @@ impl Fil {
     fn read_now(&mut self, turn: &mut Turn<'_>, who: u32) {
         let index = (who >> 2) as usize;
         let (ppn, frame) = if who & 3 == CONTENT {
-            let SubRequest { read, content, .. } = *self.sub(index);
-            if content == Content::Buried {
+            let SubRequest { operation, read, content, .. } = *self.sub(index);
+            if operation == PageOperation::Wipe || content == Content::Buried {
                 return self.end_read(turn, index, read);
             }
             // There are as many frames as slots, and one comes back for each that a line took.

@@ -115,10 +115,12 @@ impl Ftl {
             sub.write = self.places.place(turn, lpn).expect("a page map has a place while it need not stop").to;
             sub.sequence = self.own(sub.write, lpn, 1);
         }
-        if sub.needs_content() && sub.roadbook.is_some_and(|roadbook| !roadbook.hit) {
+        let misses = sub.needs_content() && sub.roadbook.is_some_and(|roadbook| !roadbook.hit);
+        // What is wiped stays in its line until the tombstone is programmed: who finds zeros there finds them clean.
+        if misses || sub.operation == PageOperation::Wipe {
             turn.spend(Work::LookUpMap);
             sub.read = self.places.locate(turn, sub.lpn).unwrap_or(NOWHERE);
-            if self.places.is_tombstone(sub.read) {
+            if misses && self.places.is_tombstone(sub.read) {
                 sub.content = Content::Buried;
             }
         }

@@ -24,7 +24,7 @@ pub(super) enum Leaves {
     Page,
     /// Its page, changed.
     Changed,
-    /// What it held, which is on flash now.
+    /// What it held, which is on flash now, or zeros, of which flash needs to have nothing.
     Clean,
 }
 

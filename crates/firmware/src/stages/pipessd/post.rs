@@ -115,7 +115,7 @@ impl Poster {
         let ahead = self.note_loss(&mut sub, line.frame);
         line.last = sub.id;
         (line.lpn, line.dirty) = match sub.operation {
-            PageOperation::Clean => (line.lpn, false),
+            PageOperation::Clean | PageOperation::Wipe => (line.lpn, false),
             operation if operation.changes() => (Some(sub.lpn), true),
             _ => (Some(sub.lpn), roadbook.hit && roadbook.dirty),
         };
@@ -151,7 +151,7 @@ impl Poster {
                 Some(spare) => self.transfer(turn, slot, Lane::FromHost, spare),
                 None => self.comparing.push_back(slot),
             },
-            PageOperation::Zero | PageOperation::Spoil => {
+            PageOperation::Zero | PageOperation::Spoil | PageOperation::Wipe => {
                 let words = meant(&sub).words(&self.drive);
                 self.tables.frames.clear(line.frame, words.start, words.len());
                 self.finish(turn, slot);

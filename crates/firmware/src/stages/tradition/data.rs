@@ -38,9 +38,11 @@ impl Worker {
                 self.on_data(turn);
             }
             PageOperation::Verify | PageOperation::VerifyUnmarked => self.on_data(turn),
-            PageOperation::Bury | PageOperation::Clean | PageOperation::Fence | PageOperation::Nothing => {
-                unreachable!("it has no data")
-            }
+            PageOperation::Bury
+            | PageOperation::Wipe
+            | PageOperation::Clean
+            | PageOperation::Fence
+            | PageOperation::Nothing => unreachable!("it has no data"),
         }
     }
 
