@@ -5,7 +5,7 @@ use crate::hardware::Held;
 use crate::standing::Standing;
 use crate::summary::{Labels, add_sampled, add_sums, amplification};
 use report::{Flash, Group, MachineThread, Named, Summary};
-use threads::{Outcome, ThreadUsage};
+use threads::{Outcome, StageUsage, ThreadUsage};
 
 /// Groups of stages that play the hardware.
 const HARDWARE: [&str; 4] = ["host", "link", "channel", "power"];
@@ -42,14 +42,10 @@ impl Doing<'_> {
     fn groups<'a>(&self, groups: impl Iterator<Item = &'a str>) -> Named<Group> {
         let mut named = Named::default();
         for group in groups {
-            let stages = self.parts.iter().zip(&self.standing.usage.stages);
-            let members = || stages.clone().filter(|((of, _), _)| *of == group).map(|(_, usage)| usage);
-            let threads = members().count();
+            let (threads, StageUsage { turns: messages, busy }) = self.standing.group(self.parts, group);
             if threads > 0 {
-                let busy: f64 = members().map(|usage| usage.busy.secs_f64()).sum();
-                let utilisation = self.share(busy / threads as f64);
-                let messages = members().map(|usage| usage.turns).sum();
-                named.set(group, Group { threads: threads as u32, utilisation, messages, energy_j: None });
+                let utilisation = self.share(busy.secs_f64() / f64::from(threads));
+                named.set(group, Group { threads, utilisation, messages, energy_j: None });
             }
         }
         named

@@ -13,7 +13,6 @@ use report::Summary;
 use std::sync::Arc;
 use target::{family, figure};
 use threads::{Outcome, Threads};
-use units::Span;
 
 /// Whoever looks at a served drive.
 pub(crate) struct Figures {
@@ -69,13 +68,10 @@ impl Figures {
             family(&format!("flashloom_{name}_total"), "counter", help, figures)
         };
         let threads = || usage.threads.iter().enumerate().map(|(at, thread)| (by("thread", &at.to_string()), thread));
-        let mut groups: Vec<(&str, Span, u64)> = Vec::new();
-        for ((group, _), stage) in self.parts.iter().zip(&usage.stages) {
-            match groups.iter_mut().find(|(of, ..)| of == group) {
-                Some((_, busy, turns)) => (*busy, *turns) = (*busy + stage.busy, *turns + stage.turns),
-                None => groups.push((group, stage.busy, stage.turns)),
-            }
-        }
+        let mut groups: Vec<&str> = self.parts.iter().map(|(group, _)| *group).collect();
+        groups.sort_unstable();
+        groups.dedup();
+        let groups = || groups.iter().map(|group| (by("group", group), standing.group(&self.parts, group).1));
         let buses = held.buses.iter().enumerate().map(|(at, bus)| (by("channel", &at.to_string()), seconds(*bus)));
         let link = [("to_host", held.link.to_host), ("from_host", held.link.from_host)];
         [
@@ -92,12 +88,12 @@ impl Figures {
             counter(
                 "stage_busy_seconds",
                 "Time that stages of a group were in a turn.",
-                groups.iter().map(|(group, busy, _)| (by("group", group), seconds(*busy))).collect(),
+                groups().map(|(which, usage)| (which, seconds(usage.busy))).collect(),
             ),
             counter(
                 "stage_turns",
                 "Turns that stages of a group took.",
-                groups.iter().map(|(group, _, turns)| (by("group", group), turns.to_string())).collect(),
+                groups().map(|(which, usage)| (which, usage.turns.to_string())).collect(),
             ),
             counter("flash_bus_busy_seconds", "Time that the bus of a flash channel was taken.", buses.collect()),
             counter(

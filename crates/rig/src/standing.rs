@@ -6,7 +6,7 @@ use crate::sampling::Sampling;
 use firmware::{Firmware, Sums};
 use stage::Counters;
 use std::sync::Arc;
-use threads::{Onlooker, Threads, Usage};
+use threads::{Onlooker, StageUsage, Threads, Usage};
 
 /// What was counted up to a moment. Threads go on while they are read: what is under way may be in one count and not yet in another.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,14 @@ pub(crate) struct Standing {
 }
 
 impl Standing {
+    /// How many stages a group has, and what they did, where `parts` are the group and the name of each stage.
+    pub(crate) fn group(&self, parts: &[(&'static str, String)], group: &str) -> (u32, StageUsage) {
+        let members = parts.iter().zip(&self.usage.stages).filter(|((of, _), _)| *of == group);
+        members.fold((0, StageUsage::default()), |(count, sum), (_, StageUsage { turns, busy })| {
+            (count + 1, StageUsage { turns: sum.turns + turns, busy: sum.busy + *busy })
+        })
+    }
+
     /// What came since.
     pub(crate) fn since(self, earlier: &Standing) -> Standing {
         let Standing { sums, media, usage, held, sampled } = self;

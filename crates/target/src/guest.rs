@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use units::HostAddress;
 use vm_memory::mmap::MmapRegionError;
-use vm_memory::{Bytes as _, FileOffset, MmapRegion, VolatileMemory};
+use vm_memory::{AtomicAccess, Bytes as _, FileOffset, MmapRegion, VolatileMemory};
 use zerocopy::IntoBytes;
 
 /// Pieces at once: each is an entry of this process's own page tables. A machine has a few dozen.
@@ -367,25 +367,19 @@ impl GuestMemory {
         }
         for (index, word) in words.iter().enumerate() {
             let here = at.0.checked_add(8 * index as u64).ok_or(Unmapped)?;
-            let (map, offset, _) = self.find(here, 8)?;
-            match &*map.backing {
-                Backing::Mapped(region) if map.access.write => {
-                    region.as_volatile_slice().store(*word, offset, Ordering::Release).map_err(|_| Unmapped)?;
-                }
-                _ => self.write(HostAddress(here), &word.to_le_bytes())?,
-            }
+            self.store_one(HostAddress(here), *word)?;
         }
         Ok(())
     }
 
-    /// Writes half a word, at once; `at` is 4-byte aligned.
-    pub(crate) fn store_half(&self, at: HostAddress, half: u32) -> Result<(), Unmapped> {
-        let (map, offset, _) = self.find(at.0, size_of::<u32>())?;
+    /// Writes a word, or half of one, at once; `at` is a multiple of its length.
+    pub(crate) fn store_one<T: AtomicAccess>(&self, at: HostAddress, value: T) -> Result<(), Unmapped> {
+        let (map, offset, _) = self.find(at.0, size_of::<T>())?;
         match &*map.backing {
             Backing::Mapped(region) if map.access.write => {
-                region.as_volatile_slice().store(half, offset, Ordering::Release).map_err(|_| Unmapped)
+                region.as_volatile_slice().store(value, offset, Ordering::Release).map_err(|_| Unmapped)
             }
-            _ => self.write(at, &half.to_le_bytes()),
+            _ => self.write(at, value.as_slice()),
         }
     }
 }

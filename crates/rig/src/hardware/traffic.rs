@@ -44,6 +44,12 @@ fn upper(place: usize) -> u64 {
     (place - STEPS * shift + 1) << shift
 }
 
+/// A latency in the middle of a place.
+fn middle(place: usize) -> u64 {
+    let shorter = place.checked_sub(1).map_or(0, upper);
+    (shorter + upper(place)).div_ceil(2)
+}
+
 /// How many places there are.
 fn places() -> usize {
     place(1 << OCTAVES) + 1
@@ -90,9 +96,7 @@ impl Traffic {
     pub(crate) fn counted(&self) -> [Row; 3] {
         self.rows.each_ref().map(|row| {
             let span = |place| Span::from_nanos(place);
-            let middle =
-                |place: usize| span(if place == 0 { 1 } else { (upper(place - 1) + upper(place)).div_ceil(2) });
-            let latencies = (0..places()).map(|place| (middle(place), row.get(LATENCIES + place)));
+            let latencies = (0..places()).map(|place| (span(middle(place)), row.get(LATENCIES + place)));
             let latency = Histogram::of(latencies, u128::from(row.get(NANOS)) * 1000, span(row.get(LONGEST)));
             Row { ios: row.get(IOS), bytes: row.get(BYTES), latency }
         })
@@ -102,13 +106,10 @@ impl Traffic {
     pub(crate) fn page(&self) -> String {
         let busy = [(String::new(), seconds(self.busy()))];
         let of_kind = |(kind, row): (&'static str, &Counters)| {
-            let mut shown = SHOWN.map(|power| (1u64 << power, 0u64)).collect::<Vec<_>>();
-            let mut count = 0;
-            for place in 0..places() {
-                let here = row.get(LATENCIES + place);
-                count += here;
-                shown.iter_mut().filter(|(longest, _)| upper(place) <= *longest).for_each(|(_, count)| *count += here);
-            }
+            let up_to = |longest| (0..=place(longest)).map(|place| row.get(LATENCIES + place)).sum::<u64>();
+            // Each after those that it holds: commands go on ending.
+            let shown: Vec<_> = SHOWN.map(|power| 1 << power).map(|longest| (longest, up_to(longest))).collect();
+            let count = up_to(u64::MAX);
             let bucket =
                 |le: String, count: u64| (format!("_bucket{{command=\"{kind}\",le=\"{le}\"}}"), count.to_string());
             // More than a time can be.

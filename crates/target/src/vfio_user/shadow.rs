@@ -68,7 +68,7 @@ impl Shadow {
         let known = &mut self.queues[queue.index()];
         (known.used[which], known.begin[which]) = (false, register);
         // Where this fails the next look does too.
-        let _ = guest.store_half(shadow::place(self.doorbells, queue) + 4 * which as u64, register);
+        let _ = guest.store_one(shadow::place(self.doorbells, queue) + 4 * which as u64, register);
     }
 
     /// The doorbells of the admin queue begin with what they are when they are given, for the command that gives them moved them.
